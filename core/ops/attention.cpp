@@ -9,7 +9,7 @@
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
-#include <braid/core/ops/linear.hpp>
+#include <braid/core/ops/matmul.hpp>
 #include <braid/core/ops/reduce.hpp>
 #include <braid/core/ops/softmax.hpp>
 

@@ -1,5 +1,6 @@
-// Elementwise operations on two tensors, or on a tensor and a number.
-#include <cmath>
+// Arithmetic of two tensors, or of a tensor and a number. Powers, remainders and the like are in
+// binary_math.cpp.
+#include <braid/core/ops/binary.hpp>
 
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/reduce.hpp>
@@ -75,21 +76,6 @@ Pair::Pair(const char* op, const Tensor& x, const Tensor& y, bool floating) {
 Tensor for_scalar(const Tensor& x, const Scalar& value) {
   const DType own = detail::defined(x.impl()).dtype, dtype = promote(own, value);
   return dtype == own ? x : x.to(dtype);
-}
-
-Tensor compared(const char* op, BinaryOp kind, const Tensor& x, const Scalar& value) {
-  const DType dtype = detail::defined(x.impl()).dtype;
-  if (is_floating(dtype)) return with_scalar(op, kind, x, value);
-  if (value.is_whole()) {
-    const std::int64_t whole = value.to_int64();
-    if (dtype == DType::bool_) return with_scalar(op, kind, x.to(DType::int64), whole);
-    if (wrapped(value, dtype) == whole) return with_scalar(op, kind, x, whole);
-  }
-  // In float64 the largest int64 values round up to 2^63, so use an infinity for numbers beyond
-  // int64.
-  double number = value.to_double();
-  if (number >= 0x1p63 || number < -0x1p63) number = std::copysign(INFINITY, number);
-  return with_scalar(op, kind, x.to(DType::float64), number);
 }
 
 void check_together(const char* op, std::initializer_list<const Tensor*> tensors) {
@@ -213,34 +199,6 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
   return extremum("minimum", BinaryOp::minimum, &gt, a, b);
 }
 
-Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
-  const ops::Pair p("where", a, b);
-  ops::check_device("where", condition, a);
-  if (condition.dtype() != DType::bool_)
-    throw DTypeError(str("where: expected a bool condition, got ", condition.dtype()));
-  const Shape shape = broadcast_shapes("where", condition.shape(),
-                                       broadcast_shapes("where", p.a->shape(), p.b->shape()));
-  Tensor y = make_tensor(shape, p.a->dtype(), a.device());
-  if (y.numel()) {
-    WhereArgs args;
-    args.dtype = y.dtype();
-    args.out = y.id()->data();
-    args.condition = condition.id()->data();
-    args.a = p.a->id()->data();
-    args.b = p.b->id()->data();
-    ops::fill_loop(args.loop, shape, {y.id(), condition.id(), p.a->id(), p.b->id()});
-    launch("where", y.device(), &KernelTable::where, args);
-  }
-  if (!needs_grad({*p.a, *p.b})) return y;
-  return record("where", {*p.a, *p.b}, y,
-                [c = SavedTensor(condition), sa = p.a->shape(), sb = p.b->shape()](
-                    const Tensor& dy, Needs needs) -> Grads {
-                  const Tensor zero = ops::filled({}, 0, dy.dtype(), dy.device()), mask = c.get();
-                  return {needs[0] ? ops::sum_to(where(mask, dy, zero), sa) : Tensor(),
-                          needs[1] ? ops::sum_to(where(mask, zero, dy), sb) : Tensor()};
-                });
-}
-
 Tensor add(const Tensor& a, const Scalar& b) {
   const Tensor x = ops::for_scalar(a, b);
   Tensor y = ops::with_scalar("add", BinaryOp::add, x, b);
@@ -281,26 +239,6 @@ Tensor div(const Scalar& a, const Tensor& b) {
     return {mul(dy * square(reciprocal(x.get())), -a.to_double())};
   });
 }
-
-namespace {
-Tensor compare(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b) {
-  const ops::Pair p(op, a, b);
-  return ops::binary(op, kind, *p.a, *p.b);
-}
-}  // namespace
-
-Tensor eq(const Tensor& a, const Tensor& b) { return compare("eq", BinaryOp::eq, a, b); }
-Tensor ne(const Tensor& a, const Tensor& b) { return compare("ne", BinaryOp::ne, a, b); }
-Tensor lt(const Tensor& a, const Tensor& b) { return compare("lt", BinaryOp::lt, a, b); }
-Tensor le(const Tensor& a, const Tensor& b) { return compare("le", BinaryOp::le, a, b); }
-Tensor gt(const Tensor& a, const Tensor& b) { return compare("gt", BinaryOp::gt, a, b); }
-Tensor ge(const Tensor& a, const Tensor& b) { return compare("ge", BinaryOp::ge, a, b); }
-Tensor eq(const Tensor& a, const Scalar& b) { return ops::compared("eq", BinaryOp::eq, a, b); }
-Tensor ne(const Tensor& a, const Scalar& b) { return ops::compared("ne", BinaryOp::ne, a, b); }
-Tensor lt(const Tensor& a, const Scalar& b) { return ops::compared("lt", BinaryOp::lt, a, b); }
-Tensor le(const Tensor& a, const Scalar& b) { return ops::compared("le", BinaryOp::le, a, b); }
-Tensor gt(const Tensor& a, const Scalar& b) { return ops::compared("gt", BinaryOp::gt, a, b); }
-Tensor ge(const Tensor& a, const Scalar& b) { return ops::compared("ge", BinaryOp::ge, a, b); }
 
 Tensor ops::relu_backward(const Tensor& y, const Tensor& dy) {
   Tensor dx = binary("relu_backward", BinaryOp::relu_backward, dy, y);

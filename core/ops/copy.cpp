@@ -144,35 +144,4 @@ template std::vector<bfloat16> Tensor::to_vector() const;
 template std::vector<float> Tensor::to_vector() const;
 template std::vector<double> Tensor::to_vector() const;
 
-bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
-  ops::check_device("allclose", a, b);
-  if (a.shape() != b.shape()) return false;
-  if (!is_floating(a.dtype()) && !is_floating(b.dtype())) {
-    const std::vector<std::int64_t> x = a.to_vector<std::int64_t>(),
-                                    y = b.to_vector<std::int64_t>();
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const auto p = static_cast<std::uint64_t>(x[i]), q = static_cast<std::uint64_t>(y[i]);
-      const auto apart = static_cast<double>(x[i] > y[i] ? p - q : q - p);
-      if (!(apart <= atol + rtol * std::abs(static_cast<double>(y[i])))) return false;
-    }
-    return true;
-  }
-  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
-  for (std::size_t i = 0; i < x.size(); ++i)
-    if (x[i] != y[i] && !(std::isfinite(x[i]) && std::isfinite(y[i]) &&
-                          std::abs(x[i] - y[i]) <= atol + rtol * std::abs(y[i])))
-      return false;
-  return true;
-}
-
-bool equal(const Tensor& a, const Tensor& b) {
-  ops::check_device("equal", a, b);
-  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
-  if (is_floating(a.dtype())) {
-    const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
-    return x == y;
-  }
-  return a.to_vector<std::int64_t>() == b.to_vector<std::int64_t>();
-}
-
 }  // namespace braid

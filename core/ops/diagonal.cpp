@@ -1,9 +1,10 @@
 // tril, triu, diagonal and diag.
+#include <braid/core/ops/diagonal.hpp>
+
 #include <algorithm>
 
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
-#include <braid/core/ops/shape.hpp>
 
 #include "common.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <braid/core/ops/elementwise.hpp>
-#include <braid/core/ops/linear.hpp>
+#include <braid/core/ops/matmul.hpp>
 #include <braid/core/ops/reduce.hpp>
 
 #include "common.hpp"

@@ -1,8 +1,9 @@
 // Reads elements by index along one dim (gather), and writes them (scatter, scatter_add).
+#include <braid/core/ops/gather.hpp>
+
 #include <braid/core/internal/kernel_args/index.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
-#include <braid/core/ops/index.hpp>
 
 #include "common.hpp"
 

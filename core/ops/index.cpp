@@ -1,5 +1,5 @@
 // Selects rows by index: embedding, index_select.
-#include <braid/core/ops/join.hpp>
+#include <braid/core/ops/index.hpp>
 
 #include <braid/core/internal/kernel_args/index.hpp>
 #include <braid/core/ops/create.hpp>

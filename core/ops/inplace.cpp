@@ -1,10 +1,15 @@
-// In-place ops. Each increments the storage's version, so that a backward that saved the old values
-// throws instead of using the new ones.
-#include <braid/core/ops/elementwise.hpp>
+// In-place ops: what all of them check, copies and constants, and the in-place forms of functions.
+// Those of arithmetic are in inplace_binary.cpp.
+#include "inplace.hpp"
+
+#include <cmath>
 
 #include <braid/core/internal/kernel_args/elementwise.hpp>
+#include <braid/core/ops/elementwise.hpp>
 
+#include "activation.hpp"
 #include "map.hpp"
+#include "where.hpp"
 
 namespace braid {
 
@@ -67,56 +72,6 @@ void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
             impl.is_view ? "view" : "tensor with views"));
 }
 
-namespace {
-
-/// Computes t = op(t, other). Requires t's dtype and device, and a shape that broadcasts to t's.
-void binary_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor& other,
-                     double alpha) {
-  if (t.numel() == 0) return;
-  BinaryArgs args;
-  args.op = kind;
-  args.dtype = t.dtype();
-  args.out = t.id()->data();
-  args.a = t.id()->data();
-  args.b = other.id()->data();
-  args.scalar = 0;
-  args.alpha = alpha;
-  fill_loop(args.loop, t.shape(), {t.id(), t.id(), other.id()});
-  launch(op, t.device(), &KernelTable::binary, args);
-  t.storage()->bump_version();
-}
-
-/// Computes t = op(t, number). Throws DTypeError for a fraction if t holds integers, and for a
-/// number other than 0 and 1 if t is bool.
-void number_in_place(const char* op, BinaryOp kind, const Tensor& t, const Scalar& value) {
-  if (!is_floating(t.dtype()) &&
-      (!value.is_whole() ||
-       (t.dtype() == DType::bool_ && value.to_int64() != 0 && value.to_int64() != 1)))
-    throw DTypeError(str(op, ": expected a number that ", t.dtype(), " can hold, got ", value));
-  if (t.numel() == 0) return;
-  scalar_into(op, kind, t, t, value);
-  t.storage()->bump_version();
-}
-
-/// Checks `other` against t and converts it to t's dtype. Copies it if it shares t's storage in
-/// another layout.
-Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
-  check_device(op, t, other);
-  if (broadcast_shapes(op, t.shape(), other.shape()) != t.shape())
-    throw ShapeError(
-        str(op, ": expected a shape that broadcasts to ", t.shape(), ", got ", other.shape()));
-  if ((!is_floating(t.dtype()) && is_floating(other.dtype())) ||
-      (t.dtype() == DType::bool_ && other.dtype() != DType::bool_))
-    throw DTypeError(
-        str(op, ": expected an operand that ", t.dtype(), " can hold, got ", other.dtype()));
-  Tensor o = other.to(t.dtype());
-  if (o.storage() == t.storage() && !(o.storage_offset() == t.storage_offset() &&
-                                      o.shape() == t.shape() && o.strides() == t.strides()))
-    o = o.clone();
-  return o;
-}
-
-}  // namespace
 }  // namespace ops
 
 const Tensor& Tensor::copy_(const Tensor& source) const& {
@@ -156,77 +111,62 @@ const Tensor& Tensor::fill_(const Scalar& value) const& {
 }
 const Tensor& Tensor::zero_() const& { return fill_(0); }
 
-namespace ops {
-namespace {
-
-/// Computes t = t ± by * other.
-const Tensor& add_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor& other,
-                           const Scalar& by) {
-  check_in_place(op, t, other);
-  Tensor o = operand(op, t, other);
-  const Scalar factor = add_alpha(op, t.dtype(), by);
-  if (!factor.is_exact_double()) o = mul(o, factor);
-  const double alpha = factor.is_exact_double() ? factor.to_double() : 1;
-  binary_in_place(op, kind, t, o, alpha);
-  if (needs_grad({t, other})) {
-    record(op, {t, o}, t,
-           [shape = o.shape(), slope = kind == BinaryOp::sub ? -alpha : alpha](
-               const Tensor& dy, Needs needs) -> Grads {
-             return {dy, needs[1] ? mul(sum_to(dy, shape), slope) : Tensor()};
-           });
-  }
-  return t;
-}
-
-}  // namespace
-}  // namespace ops
-
-const Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const& {
-  return ops::add_in_place("add_", BinaryOp::add, *this, other, alpha);
-}
-const Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const& {
-  ops::refuse_bool("sub_", *this, other);
-  return ops::add_in_place("sub_", BinaryOp::sub, *this, other, alpha);
-}
-
-const Tensor& Tensor::mul_(const Tensor& other) const& {
-  ops::check_in_place("mul_", *this, other);
-  Tensor o = ops::operand("mul_", *this, other);
-  // the gradients need the old values, so copy them
-  if (needs_grad({*this, other})) {
-    if (o.storage() == storage()) o = o.clone();
-    const SavedTensor saved(o);
-    const Tensor old = detach().clone();
-    if (impl_->grad_fn) detail::attach(old, impl_->grad_fn, impl_->output_nr);
-    ops::binary_in_place("mul_", BinaryOp::mul, *this, o, 1);
-    record("mul_", {*this, o}, *this,
-           [old, saved, shape = o.shape()](const Tensor& dy, Needs needs) -> Grads {
-             return {needs[0] ? dy * saved.get() : Tensor(),
-                     needs[1] ? ops::sum_to(dy * old, shape) : Tensor()};
-           });
-    return *this;
-  }
-  ops::binary_in_place("mul_", BinaryOp::mul, *this, o, 1);
-  return *this;
-}
-
-const Tensor& Tensor::add_(const Scalar& value) const& {
-  ops::check_in_place("add_", *this, {});
-  ops::number_in_place("add_", BinaryOp::add, *this, value);
-  return *this;  // the gradient does not change, so the graph stays as it is
-}
-const Tensor& Tensor::sub_(const Scalar& value) const& {
-  ops::check_in_place("sub_", *this, {});
-  ops::refuse_bool("sub_", *this, *this);
-  ops::number_in_place("sub_", BinaryOp::sub, *this, value);
-  return *this;
-}
-
-const Tensor& Tensor::mul_(const Scalar& value) const& {
-  ops::check_in_place("mul_", *this, {});
-  ops::number_in_place("mul_", BinaryOp::mul, *this, value);
+const Tensor& Tensor::clamp_(const std::optional<Scalar>& min,
+                             const std::optional<Scalar>& max) const& {
+  ops::check_in_place("clamp_", *this, {});
+  for (const std::optional<Scalar>* bound : {&min, &max})
+    if (*bound && !is_floating(dtype()) && dtype() != DType::bool_ && !(*bound)->is_whole() &&
+        !std::isinf((*bound)->to_double()))
+      throw DTypeError(str("clamp_: expected bounds that ", dtype(), " can hold, got ", **bound));
+  const ops::Bounds b = ops::clamp_bounds("clamp_", *this, min, max);
   if (needs_grad({*this}))
-    record("mul_", {*this}, *this, [value](const Tensor& dy) -> Grads { return {mul(dy, value)}; });
+    return ops::recorded_in_place(
+        *this, [&](const Tensor& old) { return ops::clamp_values(old, b.low, b.high); });
+  if (numel() == 0) return *this;
+  if (is_floating(dtype())) ops::clamp_in_place(*this, b.low, b.high);
+  else ops::clamp_integers("clamp_", *this, *this, b);
+  storage()->bump_version();
+  return *this;
+}
+
+const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const& {
+  ops::check_in_place("masked_fill_", *this, {});
+  ops::check_mask("masked_fill_", *this, mask);
+  ops::check_fits("masked_fill_", *this, mask);
+  const Scalar number = ops::fill_value("masked_fill_", value, dtype());
+  if (needs_grad({*this}))
+    return ops::recorded_in_place(
+        *this, [&](const Tensor& old) { return masked_fill(old, mask, number); });
+  if (numel() == 0) return *this;
+  const Tensor m = ops::overlaps(*this, mask) ? mask.clone() : mask,
+               filler = ops::filled({}, number, dtype(), device());
+  WhereArgs args;
+  args.dtype = dtype();
+  args.out = id()->data();
+  args.condition = m.id()->data();
+  args.a = filler.id()->data();
+  args.b = id()->data();
+  ops::fill_loop(args.loop, shape(), {id(), m.id(), filler.id(), id()});
+  launch("masked_fill_", device(), &KernelTable::where, args);
+  storage()->bump_version();
+  return *this;
+}
+
+const Tensor& Tensor::relu_() const& {
+  ops::check_in_place("relu_", *this, {});
+  (void)ops::numbers("relu_", *this);
+  if (needs_grad({*this}))
+    return ops::recorded_in_place(*this, [](const Tensor& old) { return relu(old); });
+  if (numel() == 0) return *this;
+  UnaryArgs args;
+  args.op = UnaryOp::relu;
+  args.dtype = dtype();
+  args.out = id()->data();
+  args.x = id()->data();
+  args.alpha = 0;
+  ops::fill_loop(args.loop, shape(), {id(), id()});
+  launch("relu_", device(), &KernelTable::unary, args);
+  storage()->bump_version();
   return *this;
 }
 

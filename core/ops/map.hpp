@@ -1,6 +1,6 @@
 #pragma once
 // Elementwise functions that are not recorded. The recorded ops of unary.cpp, binary.cpp,
-// functions.cpp and choose.cpp use them.
+// compare.cpp, lerp.cpp and where.cpp use them.
 #include <braid/core/internal/kernel_args/elementwise.hpp>
 
 #include "common.hpp"
@@ -30,9 +30,6 @@ struct Pair {
 /// Converts x to the dtype of an op with the number, so that a number does not silently become
 /// another one in an integer tensor.
 [[nodiscard]] Tensor for_scalar(const Tensor& x, const Scalar& value);
-/// Compares exact values, even if x's integer type cannot hold the value: 1 < 3e9 is true in int32
-/// too.
-[[nodiscard]] Tensor compared(const char* op, BinaryOp kind, const Tensor& x, const Scalar& value);
 
 /// Returns x. Throws DTypeError for bool, for which negation, absolute value etc. have no meaning.
 const Tensor& numbers(const char* op, const Tensor& x);
@@ -41,6 +38,12 @@ void check_together(const char* op, std::initializer_list<const Tensor*> tensors
 /// Returns a gradient of zeros.
 [[nodiscard]] inline Tensor zeros_as(const Tensor& dy) {
   return filled(dy.shape(), 0, dy.dtype(), dy.device());
+}
+
+/// Calls f(dtype), which consists of several ops. 16-bit types are computed in float32 and rounded
+/// once, at the end.
+template <class F> Tensor rounded_once(DType dtype, F f) {
+  return is_floating(dtype) && size_of(dtype) == 2 ? f(DType::float32).to(dtype) : f(dtype);
 }
 
 }  // namespace braid::ops

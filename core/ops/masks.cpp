@@ -1,9 +1,10 @@
 // masked_select, nonzero, one_hot. The shape of the result depends on values, such as the number of
 // true elements, so the host waits for them.
+#include <braid/core/ops/masks.hpp>
+
 #include <algorithm>
 
 #include <braid/core/ops/create.hpp>
-#include <braid/core/ops/index.hpp>
 #include <braid/core/ops/join.hpp>
 #include <braid/core/ops/reduce.hpp>
 #include <braid/core/ops/sort.hpp>

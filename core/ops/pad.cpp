@@ -1,10 +1,11 @@
 // Padding: adds elements before and after the elements of a dim, or removes some.
+#include <braid/core/ops/pad.hpp>
+
 #include <algorithm>
 #include <vector>
 
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/join.hpp>
-#include <braid/core/ops/shape.hpp>
 
 #include "common.hpp"
 

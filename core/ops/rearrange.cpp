@@ -1,7 +1,8 @@
 // Copies with rearranged elements: flip, roll, repeat, repeat_interleave.
+#include <braid/core/ops/rearrange.hpp>
+
 #include <braid/core/internal/kernel_args/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
-#include <braid/core/ops/shape.hpp>
 
 #include "common.hpp"
 

@@ -1,5 +1,7 @@
 // Variance, log-sum-exp and norms, composed of other reductions. The forward is not recorded, and
 // uses float32 for 16-bit types. The gradient is one formula.
+#include <braid/core/ops/statistics.hpp>
+
 #include <cmath>
 #include <limits>
 

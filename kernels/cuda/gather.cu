@@ -6,7 +6,7 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Gather and scatter of single elements by index along one dim. Whole rows are in rows.cu.
+// Gather and scatter of single elements by index along one dim. Whole rows are in index.cu.
 // Indices   outside [0, size) are reported (runtime/device_errors.hpp). Such an index reads NaN,
 //           or 0 in other dtypes, and writes nothing.
 namespace braid::cuda {

@@ -5,7 +5,7 @@
 
 namespace braid { class Stream; }
 
-// gemm.cu by dtype, in separate files so that they compile in parallel. m, n and batch must be
+// gemm.cu by dtype, in parts that are compiled in parallel (gemm_parts.cuh). m, n and batch must be
 // positive.
 namespace braid::cuda {
 

@@ -23,42 +23,48 @@ set(BRAID_CUDA_KERNEL_SOURCES
   cuda/activation.cu
   cuda/attention.cu
   cuda/binary.cu
-  cuda/binary_functions.cu
   cuda/conv.cu
   cuda/copy.cu
-  cuda/cross_entropy.cu
   cuda/dropout.cu
   cuda/fill.cu
   cuda/gather.cu
   cuda/gemm.cu
-  cuda/gemm_float32.cu
-  cuda/gemm_float32_large.cu
-  cuda/gemm_float32_skinny.cu
-  cuda/gemm_float32_square.cu
-  cuda/gemm_float64.cu
-  cuda/gemm_integer.cu
-  cuda/gemm_narrow.cu
-  cuda/max_pool.cu
-  cuda/mse.cu
+  cuda/index.cu
+  cuda/loss_cross_entropy.cu
+  cuda/loss_mse.cu
   cuda/norm_channels.cu
   cuda/norm_rows.cu
   cuda/norm_sums.cu
   cuda/optim.cu
+  cuda/pool_max.cu
+  cuda/pool_resample.cu
   cuda/random.cu
   cuda/reduce.cu
   cuda/reduce_extreme.cu
   cuda/reduce_index.cu
-  cuda/reduce_sum.cu
   cuda/rnn.cu
-  cuda/resample.cu
-  cuda/rows.cu
   cuda/scan.cu
   cuda/softmax.cu
   cuda/sort.cu
   cuda/unary.cu
-  cuda/unary_functions.cu
   cuda/where.cu
 )
+# gemm by dtype and tile: each of these files of the build folder has some instances of
+# cuda/gemm_parts.cuh.
+include(${CMAKE_CURRENT_LIST_DIR}/../cmake/BraidParts.cmake)
+function(braid_gemm_part name)
+  braid_part(BRAID_CUDA_KERNEL_SOURCES cuda/gemm_${name}.cu cuda/gemm_part.cu.in ${ARGN})
+  set(BRAID_CUDA_KERNEL_SOURCES ${BRAID_CUDA_KERNEL_SOURCES} PARENT_SCOPE)
+endfunction()
+braid_gemm_part(float32 "BRAID_GEMM(float32, F32)" "BRAID_LINEAR_BACKWARD(float32, F32)")
+braid_gemm_part(float32_large "BRAID_GEMM_TILES(large, square128, Square128, Tall128x64)")
+braid_gemm_part(float32_skinny "BRAID_GEMM_TILES(skinny, columns128x16, Columns128x16, Rows16x128)")
+braid_gemm_part(float32_square "BRAID_GEMM_TILES(square, square32, Square32, Square64)")
+braid_gemm_part(float64 "BRAID_GEMM(float64, F64)" "BRAID_LINEAR_BACKWARD(float64, F64)")
+braid_gemm_part(integer "BRAID_GEMM(int32, Int32)" "BRAID_GEMM(int64, Int64)")
+braid_gemm_part(narrow
+  "BRAID_GEMM(float16, F16)" "BRAID_LINEAR_BACKWARD(float16, F16)"
+  "BRAID_GEMM(bfloat16, BF16)" "BRAID_LINEAR_BACKWARD(bfloat16, BF16)")
 # Where emulated devices have fakes of the vendor's libraries, and GPUs the libraries themselves.
 if(BRAID_CUDA STREQUAL "SIMT")
   list(APPEND BRAID_CUDA_KERNEL_SOURCES cuda/cublas_fake.cu)
@@ -67,9 +73,9 @@ else()
   list(APPEND BRAID_CUDA_RUNTIME_SOURCES cuda/cublas_real.cpp cuda/linked_libraries_real.cpp)
 endif()
 # Those of them in which no compiler may fuse a product with a sum: random.cu, whose bits are
-# guaranteed, and resample.cu, where the sum cancels (a weight is o * scale + shift minus its
+# guaranteed, and pool_resample.cu, where the sum cancels (a weight is o * scale + shift minus its
 # integer part).
 set(BRAID_CUDA_EXACT_SOURCES
   cuda/random.cu
-  cuda/resample.cu
+  cuda/pool_resample.cu
 )

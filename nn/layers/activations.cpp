@@ -1,7 +1,7 @@
 #include <charconv>
 
 #include <braid/core/error.hpp>
-#include <braid/core/ops/activations.hpp>
+#include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/softmax.hpp>
 #include <braid/nn/activations.hpp>

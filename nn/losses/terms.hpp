@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <braid/core/error.hpp>
-#include <braid/core/ops/activations.hpp>
+#include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/reduce.hpp>

@@ -20,13 +20,17 @@ set_cuda_options "$nvcc"
 if ((!everything)); then
   configure cuda "${options[@]}" -DBRAID_CUDA_ARCHITECTURES=90-real -DBRAID_BUILD_BENCH=OFF \
     -DBRAID_BUILD_DOCS=OFF
-  mapfile -t kernels < <(cd kernels && ls cuda/*.cu | grep -v _fake)
+  # from the build, because CMake writes some of the sources (cuda/sources.cmake)
+  folder=kernels/CMakeFiles/braid_cuda_kernels.dir
+  mapfile -t kernels < <(ninja -C build/cuda -t targets all |
+    sed -nE "s|^$folder/(cuda/[a-z0-9_]+\.cu)\.o: .*|\1|p" | sort)
+  ((${#kernels[@]})) || die "expected kernels in build/cuda, got none"
   objects=(braid_cuda_runtime)
+  shared='cuda/([a-z_./]*\.(hpp|cuh|in)|sources\.cmake)|simt/[a-z_]*\.hpp|cmake/'
   for i in "${!kernels[@]}"; do
-    object=kernels/CMakeFiles/braid_cuda_kernels.dir/${kernels[$i]}.o
-    if changed '^kernels/(cuda/[a-z_/]*\.(hpp|cuh)|simt/[a-z_]*\.hpp|cmake/)' ||
+    if changed "^kernels/($shared)" ||
       changed "^kernels/${kernels[$i]}\$" || ((i % 8 == turn % 8)); then
-      objects+=("$object")
+      objects+=("$folder/${kernels[$i]}.o")
     fi
   done
   ninja -C build/cuda "${objects[@]}"

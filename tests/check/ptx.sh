@@ -59,22 +59,19 @@ figures() {
 }
 
 if ((!everything)); then
-  # Files with a common first word form one piece, for example gemm.cu and gemm_float32.cu.
-  mapfile -t pieces < <(sources | sed -nE 's|^kernels/cuda/([a-z]+)[a-z0-9_]*\.cu$|\1|p' | sort -u)
-  files=()
-  for i in "${!pieces[@]}"; do
-    ((i % 8 == turn % 8)) || continue
-    for file in kernels/cuda/"${pieces[$i]}"{,_*}.cu; do
-      [[ ! -f $file || $file == *_fake* ]] || files+=("$(basename "$file")")
-    done
-  done
+  # Files with a common first word form one piece, for example gemm.cu and gemm_float32.cu (which
+  # CMake writes).
+  mapfile -t pieces < <(sources | grep -v _fake |
+    sed -nE 's|^kernels/cuda/([a-z]+)[a-z0-9_]*\.cu$|\1|p' | sort -u)
+  sample=()
+  for i in "${!pieces[@]}"; do ((i % 8 != turn % 8)) || sample+=("${pieces[$i]}"); done
   arch=$((turn / 8 % 2 ? 80 : 90)) order=${orders[$((turn % 3))]}
   configure ptx "${options[@]}" -DBRAID_CUDA_ARCHITECTURES=$arch-virtual \
-    "-DBRAID_PTX_SAMPLE=$(IFS=';' && echo "${files[*]}")"
+    "-DBRAID_PTX_SAMPLE=$(IFS=';' && echo "${sample[*]}")"
   build ptx braid_tests_ptx
   built=$((SECONDS - start))
   run sample "$arch" "$order" $program '[ptx],[sample]'
-  echo "NOTE: ${files[*]}: PTX of sm_$arch, order $order; compiled in $built s"
+  echo "NOTE: ${sample[*]}: PTX of sm_$arch, order $order; compiled in $built s"
   sed -n 's/^SHOWS: /NOTE: /p' "$logs/sample.txt"
   figures $((SECONDS - start)) "$logs/sample.stats"
   exit 0

@@ -44,6 +44,10 @@ Array times(A a, double factor) {
   return reference::map(a, [factor](double x) { return factor * x; });
 }
 
+double terms_of(A a, A results) {
+  return static_cast<double>(a.size()) / static_cast<double>(std::max<I>(results.size(), 1));
+}
+
 void bound_by_sizes(OpCase& c, std::function<double(Arrays, A)> roundings) {
   c.accuracy = Accuracy::bound;
   c.bound = [expected = c.expected, roundings = std::move(roundings)](Arrays a) {
@@ -53,6 +57,10 @@ void bound_by_sizes(OpCase& c, std::function<double(Arrays, A)> roundings) {
     for (Array& b : bounds) b = times(b, roundings(a, b));
     return bounds;
   };
+}
+
+std::function<double(Arrays, A)> terms_and(double more) {
+  return [more](Arrays a, A) { return static_cast<double>(a[0].shape.back()) + more; };
 }
 
 OpCase& push(Cases& list, const std::string& op, const std::string& variant, std::string torch,
@@ -230,6 +238,105 @@ BadInputs bad_tensor(Cases& list, const char* op, const BadInputs::OfTensor& f) 
     f(x);  // NOLINT(bugprone-use-after-move): that is the case
   };
   return bad.tensor("x", f).no_room(f).refused(kArgument, kUndefined, moved_away);
+}
+
+OpCase& of_numbers(Cases& list, const char* op, const std::string& variant,
+                   const std::string& torch, Kind kind, const Types& dtypes, Accuracy accuracy,
+                   std::function<Tensor(T)> call, std::function<double(double)> expected) {
+  OpCase& c = of_one(list, op, variant, torch, {{2, 3, 2}, kind}, dtypes, std::move(call),
+                     [r = std::move(expected)](A a) { return reference::map(a, r); });
+  c.accuracy = accuracy;
+  return c;
+}
+
+void add_binary(Cases& list, const Function2& f, DType (*result)(DType), bool differentiable) {
+  static const struct {
+    const char* variant;
+    Sizes a, b;
+  } shapes[] = {{"", {2, 3}, {2, 3}},
+                {"broadcast right", {2, 3, 2}, {3, 1}},
+                {"broadcast left", {3}, {2, 3}},
+                {"broadcast both", {2, 1, 3}, {4, 1}},
+                {"rank 0", {}, {2, 2}}};
+  for (const auto& s : shapes) {
+    OpCase& c = push(list, f.op, s.variant, str("torch.", f.op, "(x0, x1)"),
+                     {{s.a, f.a}, {s.b, f.b}}, f.dtypes);
+    c.call = function_of(f.call);
+    c.expected = zipping(f.expected);
+    c.differentiable = differentiable;
+    c.kinks = f.a == Kind::distinct;
+    c.result = result;
+  }
+  const auto call = f.call;
+  const auto left = [call](T a) { return call(a, made({3})); };
+  const auto right = [call](T b) { return call(made({2, 3}), b); };
+  BadInputs bad(list, f.op);
+  bad.tensor("a", left, {2, 3}).shapes(left, {{2}, {3, 4}}, kBroadcast);
+  bad.no_room([call](T a) { return call(a, made({})); });
+  bad.tensor("b", right, {2, 3});
+  bad.shapes(right, {{2}, {2, 2}, {0, 1}}, kBroadcast)
+      .refused(kShape, "expected at most 2\\^63 - 1 bytes",
+               [call] { return call(huge({}, I{1} << 32).unsqueeze(1), huge({}, I{1} << 32)); });
+}
+
+void add_binary(Cases& list, const Binary& f, bool differentiable) {
+  const struct {
+    const char* variant;
+    Sizes a, b;
+  } shapes[] = {{"", {2, 3}, {2, 3}},
+                {"broadcast", {2, 1, 3}, {4, 1}},
+                {"rank 0", {}, {2, 2}},
+                {"one element", {1}, {1}},
+                {"empty", {0, 3}, {3}}};
+  for (const auto& s : shapes) {
+    OpCase& c =
+        push(list, f.op, s.variant, f.torch, {{s.a, f.a}, {s.b, f.b}}, f.dtypes, f.accuracy);
+    c.call = function_of(f.call);
+    c.expected = zipping(f.expected);
+    c.differentiable = differentiable;
+    c.result = differentiable ? f.result : boolean;
+  }
+  const auto bad = [&](const char* which, const Shape& a, const Shape& b) {
+    refuse(list, f.op,
+           {{which, kShape, ".*got", [=, call = f.call] { call(ones_of(a), ones_of(b)); }}});
+  };
+  const auto call = f.call;
+  BadInputs(list, f.op, "a")
+      .refused(kArgument, kUndefined, [call] { return call(Tensor(), ones_of({2})); })
+      .of("b")
+      .refused(kArgument, kUndefined, [call] { return call(ones_of({2}), Tensor()); });
+  bad("a", {2, 3}, {3, 2});
+  bad("a", {4}, {2, 3});
+  bad("b", {0}, {2});
+  bad("b", {3, 2}, {2, 2, 2});
+}
+
+Tensor zeros_of(const Shape& shape) { return on_device::zeros(shape); }
+void refuse_dim(Cases& list, const char* op, const char* argument,
+                const std::function<void(T, I)>& f) {
+  BadInputs(list, op).integers(argument, {2, -3, kMost, kLeast}, kIndex, ".*got ",
+                               [f](I dim) { f(zeros_of({2, 3}), dim); });
+}
+void refuse_dims(Cases& list, const char* op, const char* argument,
+                 const std::function<void(T, I)>& f) {
+  refuse_dim(list, op, argument, f);
+  BadInputs(list, op)
+      .tensor("x", [f](T x) { f(x, 0); })
+      .is(kIndex, ".*got 1", [f] { f(zeros_of({2}), 1); })
+      .is(kIndex, ".*got -4", [f] { f(zeros_of({3, 2, 2}), -4); });
+}
+void refuse_undefined(Cases& list, const char* op, const BadInputs::OfTensor& f) {
+  BadInputs(list, op).tensor("x", f);
+}
+
+void refuse_lines(Cases& list, const char* op, const std::function<void(T, I)>& f,
+                  const char* name) {
+  const auto along = [f](I dim) { f(on_device::zeros({2, 3}), dim); };
+  BadInputs(list, op)
+      .integers(name, {2, -3, kMost}, kIndex, ".*got ", along)
+      .tensor("x", [f](T x) { f(x, 0); })
+      .is(kIndex, ".*got 1", [f] { f(on_device::zeros({}), 1); })
+      .is(kIndex, ".*got -2", [f] { f(on_device::zeros({2}), -2); });
 }
 
 }  // namespace braid::test

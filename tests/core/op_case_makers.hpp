@@ -54,9 +54,14 @@ Tensor indices(const Literal& numbers);
 
 inline double log2_ceil(double n) { return n > 1 ? std::ceil(std::log2(n)) : 0; }
 Array times(A a, double factor);
+/// Returns how many elements of `a` each element of `results` combines.
+double terms_of(A a, A results);
 /// Sets the bound of a sum of products: `roundings` of the sum of the magnitudes. That sum is what
 /// the reference computes from the magnitudes of the inputs.
 void bound_by_sizes(OpCase& c, std::function<double(Arrays inputs, A result)> roundings);
+
+/// The number of roundings of a dot product: one per term, and `more`.
+std::function<double(Arrays, A)> terms_and(double more);
 
 /// Adds a record; the caller sets `call` and `expected`.
 OpCase& push(Cases& list, const std::string& op, const std::string& variant, std::string torch,
@@ -88,6 +93,11 @@ void add_unary(Cases& list, const Unary& f, const Types& dtypes, Accuracy accura
 void add_unary(Cases& list, const Function1& f, const Types& dtypes, Accuracy accuracy,
                DType (*result)(DType) = floating, bool differentiable = true);
 
+/// Adds a case of shape [2, 3, 2].
+OpCase& of_numbers(Cases& list, const char* op, const std::string& variant,
+                   const std::string& torch, Kind kind, const Types& dtypes, Accuracy accuracy,
+                   std::function<Tensor(T)> call, std::function<double(double)> expected);
+
 /// The elements in another shape; by default the elements and their order stay the same.
 struct Arrangement {
   const char *op, *variant, *torch;
@@ -101,12 +111,47 @@ OpCase& add_arrangement(Cases& list, const Arrangement& f, const Types& dtypes =
 using Of2 = double (*)(double, double);
 std::function<std::vector<Array>(Arrays)> zipping(Of2 f);
 
+inline const char* const kBroadcast = "shapes that broadcast .*got ";
+
+/// A function of two tensors with the same name in PyTorch.
+struct Function2 {
+  const char* op;
+  Tensor (*call)(T, T);
+  Of2 expected;
+  const Types& dtypes;
+  Kind a = Kind::value, b = Kind::value;
+};
+/// Adds cases of equal and broadcast shapes, and the bad inputs of any function of two tensors.
+void add_binary(Cases& list, const Function2& f, DType (*result)(DType), bool differentiable);
+/// A function of two tensors, with its call in PyTorch.
+struct Binary {
+  const char *op, *torch;
+  Tensor (*call)(T, T);
+  Of2 expected;
+  const Types& dtypes;
+  Kind a = Kind::value, b = Kind::value;
+  Accuracy accuracy = Accuracy::exact;
+  DType (*result)(DType) = same;
+};
+/// Adds cases with equal shapes, broadcasting on both sides, rank 0, one element and no element,
+/// and the bad inputs of any op on two tensors.
+void add_binary(Cases& list, const Binary& f, bool differentiable);
+
 /// The dims of a reduction.
 struct Dims {
   const char* variant;
   Sizes shape, dims;
   bool keepdim;
 };
+/// Tensors and a dim of them.
+struct Line {
+  const char* variant;
+  Sizes shape;
+  I dim;
+};
+inline const std::vector<Line> kLines{{"last dim", {3, 4}, -1},     {"first dim", {3, 4}, 0},
+                                      {"middle dim", {2, 3, 2}, 1}, {"vector", {5}, 0},
+                                      {"rank 0", {}, -1},           {"dim of size 1", {3, 1}, 1}};
 /// Returns a Python tuple.
 std::string tuple(const Sizes& sizes);
 
@@ -171,6 +216,19 @@ struct BadRow {
   std::function<void()> call;
 };
 void refuse(Cases& list, const std::string& op, const std::vector<BadRow>& rows);
+
+// Bad inputs of ops along dims.
+Tensor zeros_of(const Shape& shape);  ///< on here()
+/// Adds dims that are invalid for [2, 3].
+void refuse_dim(Cases& list, const char* op, const char* argument,
+                const std::function<void(T, I)>& f);
+/// The same, and an undefined x and an x without the dim.
+void refuse_dims(Cases& list, const char* op, const char* argument,
+                 const std::function<void(T, I)>& f);
+/// The same of an op for which rank 0 counts as one element.
+void refuse_lines(Cases& list, const char* op, const std::function<void(T, I)>& f,
+                  const char* name = "dim");
+void refuse_undefined(Cases& list, const char* op, const BadInputs::OfTensor& f);
 
 /// Adds what any op with a tensor rejects: an undefined tensor, a moved-from tensor, and one that
 /// needs more memory than there is.

@@ -184,26 +184,24 @@ struct Family {
   const char* name;
   void (*add)(std::vector<OpCase>&);
 };
-const Family kFamilies[] = {{"elementwise", add_elementwise_cases},
-                            {"reduction", add_reduction_cases},
-                            {"product", add_product_cases},
-                            {"join", add_join_cases},
-                            {"view", add_view_cases},
-                            {"inplace", add_inplace_cases},
-                            {"function", add_function_cases},
-                            {"binary_function", add_binary_function_cases},
-                            {"activation", add_activation_cases},
-                            {"scan", add_scan_cases},
-                            {"statistics", add_statistics_cases},
-                            {"index", add_index_cases},
-                            {"shape", add_shape_cases},
-                            {"norm", add_norm_cases},
-                            {"attention", add_attention_cases},
-                            {"einsum", add_einsum_cases},
-                            {"rnn", add_rnn_cases},
-                            {"loss", add_loss_cases},
-                            {"conv", add_conv_cases},
-                            {"pool", add_pool_cases}};
+const Family kFamilies[] = {
+    {"unary", add_unary_cases},         {"binary", add_binary_cases},
+    {"compare", add_compare_cases},     {"where", add_where_cases},
+    {"lerp", add_lerp_cases},           {"activation", add_activation_cases},
+    {"reduce", add_reduce_cases},       {"statistics", add_statistics_cases},
+    {"scan", add_scan_cases},           {"sort", add_sort_cases},
+    {"softmax", add_softmax_cases},     {"loss", add_loss_bound_cases},
+    {"loss", add_loss_cases},           {"matmul", add_matmul_cases},
+    {"linear", add_linear_cases},       {"einsum", add_einsum_cases},
+    {"join", add_join_cases},           {"index", add_index_cases},
+    {"gather", add_gather_cases},       {"masks", add_masks_cases},
+    {"views", add_views_cases},         {"shape", add_shape_cases},
+    {"rearrange", add_rearrange_cases}, {"pad", add_pad_cases},
+    {"diagonal", add_diagonal_cases},   {"inplace", add_inplace_cases},
+    {"norm", add_norm_cases},           {"attention", add_attention_cases},
+    {"dropout", add_dropout_cases},     {"rnn", add_rnn_cases},
+    {"conv", add_conv_cases},           {"pool", add_pool_cases},
+};
 
 }  // namespace
 

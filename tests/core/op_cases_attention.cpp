@@ -1,7 +1,7 @@
 #include <braid/core/ops/attention.hpp>
-#include <braid/core/ops/dropout.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
+#include "dropout_factors.hpp"
 #include "op_case_makers.hpp"
 #include "reference/norm.hpp"
 
@@ -9,61 +9,6 @@ namespace braid::test {
 namespace {
 
 using reference::at, reference::rank;
-
-/// Stream 5 of the current seed, and batch rows from 3 on. The references use the same.
-constexpr std::uint64_t kStream = 5;
-constexpr I kFirstRow = 3;
-template <class F> auto as_one_forward(T x, F f) {
-  const RandomScope forward(kStream, {0, 0, kFirstRow, x.dim() > 0 ? x.shape()[0] : 1});
-  return f();
-}
-/// Returns a function of i: the dropout factor of element `first` + i of a batch.
-std::function<double(I)> factors(I first, double p) {
-  return [=, seed = initial_seed()](I i) {
-    return p < 1 ? reference::drop_factor(seed, kStream, first + i, p) : 0;
-  };
-}
-
-void add_dropouts(Cases& list) {
-  struct Dropout {
-    const char *op, *variant;
-    Sizes x;
-    double p;
-    int spatial;  // dims of a channel
-  };
-  const Dropout dropouts[] = {
-      {"dropout", "matrix", {3, 5}, 0.5, 0},         {"dropout", "vector", {5}, 0.25, 0},
-      {"dropout", "three dims", {2, 3, 4}, 0.75, 0}, {"dropout", "all", {3, 4}, 1, 0},
-      {"dropout1d", "batch", {2, 4, 3}, 0.5, 1},     {"dropout2d", "batch", {2, 4, 3, 2}, 0.5, 2}};
-  for (const Dropout& s : dropouts) {
-    const auto call = [spatial = s.spatial](T x, double p) {
-      return spatial == 0   ? dropout(x, p, true)
-             : spatial == 1 ? dropout1d(x, p, true)
-                            : dropout2d(x, p, true);
-    };
-    OpCase& c = push(list, s.op, s.variant, "", {{s.x}}, kFloats, Accuracy::tolerance);
-    c.call = function_of([=](T x) {
-      if (!x.defined()) return call(x, s.p);
-      return as_one_forward(x, [&] { return call(x, s.p); });
-    });
-    c.expected = expecting([=](A x) {
-      Array y = x;
-      I channel = 1;
-      for (int d = rank(x) - s.spatial; d < rank(x); ++d) channel *= at(x.shape, d);
-      const I first = x.size() > 0 ? kFirstRow * (x.size() / channel / at(x.shape, 0)) : 0;
-      const auto factor = factors(first, s.p);
-      for (I i = 0; i < x.size(); ++i) y[i] = x[i] * factor(i / channel);
-      return y;
-    });
-    if (s.spatial == 0 && s.variant[0] != 'm') continue;
-    BadInputs bad(list, s.op);
-    bad.numbers("p", {-0.5, 1.5, kNan}, kArgument, "0 <= p <= 1, got ",
-                [=](double p) { return call(ones_of({2, 4, 3}), p); });
-    const auto half = [=](T x) { return call(x, 0.5); };
-    bad.of("x").types(half, {2, 4, 3}, {DType::int64, DType::uint8, DType::bool_});
-    if (s.spatial > 0) bad.shapes(half, {{3}}, "x of rank");
-  }
-}
 
 /// Every third key of a query is masked; for query 1 all keys are.
 bool sees(I query, I key) { return query != 1 && (query + key) % 3 != 2; }
@@ -224,7 +169,6 @@ void add_packed(Cases& list) {
 }  // namespace
 
 void add_attention_cases(Cases& list) {
-  add_dropouts(list);
   add_attention(list);
   add_packed(list);
 }

@@ -1,9 +1,8 @@
 #include <braid/core/ops/reduce.hpp>
-#include <braid/core/ops/softmax.hpp>
 
+#include "folds.hpp"
 #include "op_case_makers.hpp"
 #include "reference/reduce.hpp"
-#include "reference/softmax.hpp"
 
 namespace braid::test {
 namespace {
@@ -19,11 +18,6 @@ const std::vector<Dims> kDims{{"all", {2, 3, 2}, {}, false},
                               {"rank 0", {}, {}, false},
                               {"dim of size 1", {3, 1}, {1}, false},
                               {"all dims by name", {2, 2}, {0, 1}, false}};
-
-/// Returns how many elements of `a` each element of `results` combines.
-double terms_of(A a, A results) {
-  return static_cast<double>(a.size()) / static_cast<double>(std::max<I>(results.size(), 1));
-}
 
 /// Sums and extrema. amax and amin share the gradient among equal elements, as Braid's ops do;
 /// PyTorch's max and min with a dim give it to one of them.
@@ -127,117 +121,55 @@ void add_arg(Cases& list) {
   list.back().differs.clear();
 }
 
-/// The error of softmax in roundings, from those of its steps: the rounding of x - max, exp within
-/// 4 ULP (8 roundings), the bound of the sum, the division.
-Array range_of(A x, I dim) {
-  return reference::zip(reference::max(x, {dim}, true), reference::min(x, {dim}, true),
-                        std::minus<>());
-}
-Array softmax_bound(A x, I dim) {
-  const Array range = range_of(x, dim);
-  const double terms = terms_of(x, range);
-  return reference::zip(reference::softmax(x, dim), range, [=](double v, double d) {
-    return v * (2 * (d + 8) + log2_ceil(terms) + 4);
-  });
-}
-/// The error of x - (max + log Σ): the same sum, log within 4 ULP, two subtractions.
-Array log_softmax_bound(A x, I dim) {
-  const Array y = reference::log_softmax(x, dim), range = range_of(x, dim);
-  const double terms = terms_of(x, range);
-  const Array of_lse = reference::zip(
-      range, reference::max(y, {dim}, true),
-      [=](double d, double largest) { return d + 10 + log2_ceil(terms) - 9 * largest; });
-  return reference::zip(reference::zip(reference::abs(x), reference::abs(y),
-                                       [](double a, double b) { return 2 * a + 2 * b; }),
-                        of_lse, std::plus<>());
-}
-/// The error of the sum over the rows of -log softmax at the label, times scale.
-Array cross_entropy_bound(A x, A labels, bool take_mean) {
-  const I rows = reference::at(x.shape, 0), classes = reference::at(x.shape, 1);
-  const Array y = reference::log_softmax(x, 1), bound = log_softmax_bound(x, 1);
-  double errors = 0, sizes = 0;
-  for (I i = 0; i < rows; ++i) {
-    errors += bound[i * classes + static_cast<I>(labels[i])];
-    sizes += std::fabs(y[i * classes + static_cast<I>(labels[i])]);
-  }
-  const double n = static_cast<double>(rows);
-  return Array(Sizes{}, (errors + (log2_ceil(n) + 4) * sizes) / (take_mean ? n : 1));
-}
-
-struct Softmax {
-  const char* op;
-  Tensor (*call)(T, I);
-  Array (*expected)(A, I);
-  Array (*bound)(A, I);
+struct Truth {
+  const char *op, *torch;
+  Tensor (*call)(T, const IntList&, bool);
+  double (*fold)(Numbers1);
+  DType (*result)(DType);
 };
-const Softmax kSoftmaxes[] = {
-    {"softmax", softmax, reference::softmax, softmax_bound},
-    {"log_softmax", log_softmax, reference::log_softmax, log_softmax_bound},
+double count_nonzero_of(Numbers1 v) {
+  return static_cast<double>(std::count_if(v.begin(), v.end(), [](double x) { return x != 0; }));
+}
+const Truth kTruths[] = {
+    {"any", "torch.any", any, [](Numbers1 v) { return count_nonzero_of(v) > 0 ? 1.0 : 0.0; },
+     boolean},
+    {"all", "torch.all", all,
+     [](Numbers1 v) { return count_nonzero_of(v) == count(v) ? 1.0 : 0.0; }, boolean},
+    {"count_nonzero", "torch.sum", count_nonzero, count_nonzero_of, as_int64},
 };
 
-void add_softmaxes(Cases& list) {
-  struct Line {
-    const char* variant;
-    Sizes shape;
-    I dim;
-  };
-  for (const Softmax& f : kSoftmaxes) {
-    for (const Line& l : std::vector<Line>{{"last dim", {3, 4}, -1},
-                                           {"first dim", {3, 4}, 0},
-                                           {"middle dim", {2, 3, 2}, 1},
-                                           {"vector", {5}, 0},
-                                           {"one class", {3, 1}, 1}}) {
-      const I dim = l.dim;
-      OpCase& c = of_one(
-          list, f.op, l.variant, str("torch.", f.op, "(x0, ", dim, ")"), {l.shape}, kFloats,
-          [=](T x) { return f.call(x, dim); }, [=](A a) { return f.expected(a, dim); });
-      c.accuracy = Accuracy::bound;
-      c.bound = expecting([=](A a) { return f.bound(a, dim); });
+void add_truths(Cases& list) {
+  for (const Truth& f : kTruths) {
+    for (const Dims& d : kGroups) {
+      OpCase& c = folded(
+          list, f.op, d, d.variant, [=](T x) { return f.call(x, d.dims, d.keepdim); }, f.fold,
+          str(f.torch, "(x0 != 0, ", in_torch(d), ")"));
+      c.dtypes = kAll;
+      c.differentiable = false;
+      c.result = f.result;
     }
-    const auto over_last = [f](T x) { return f.call(x, -1); };
-    BadInputs(list, f.op)
-        .tensor("x", over_last)
-        .types(over_last, {3}, kWhole)
-        .shapes(over_last, {{}}, "rank >= 1, got rank 0")
-        .dims("dim", [f](I dim) { return f.call(made({2, 3}), dim); });
+    refuse_folds(list, f.op, [f](T x, const Shape& s) { (void)f.call(x, s, false); }, false);
   }
-}
-
-void add_losses(Cases& list) {
-  for (const bool take_mean : {true, false}) {
-    const Reduction r = take_mean ? Reduction::mean : Reduction::sum;
-    const std::string name = take_mean ? "mean" : "sum", words = ", reduction='" + name + "')";
-    OpCase& c = push(list, "cross_entropy", name, "F.cross_entropy(x0, x1" + words,
-                     {{{4, 3}}, {{4}, Kind::index, 3, false}}, kFloats, Accuracy::bound);
-    c.call = function_of([r](T x, T y) { return cross_entropy(x, y, r); });
-    c.expected = expecting([=](A x, A y) { return reference::cross_entropy(x, y, take_mean); });
-    c.bound = expecting([=](A x, A y) { return cross_entropy_bound(x, y, take_mean); });
-    OpCase& m = push(list, "mse_loss", name, "F.mse_loss(x0, x1" + words, {{{2, 3}}, {{2, 3}}},
-                     kFloats, Accuracy::bound);
-    m.call = function_of([r](T x, T y) { return mse_loss(x, y, r); });
-    m.expected = expecting([=](A x, A y) { return reference::mse_loss(x, y, take_mean); });
-    // each term: the rounding of the difference counts twice in the product
-    m.bound = expecting([=](A x, A y) {
-      return times(reference::mse_loss(x, y, take_mean),
-                   log2_ceil(static_cast<double>(x.size())) + 6);
-    });
+  for (const bool largest : {true, false}) {
+    const char* op = largest ? "argmax" : "argmin";
+    const auto choose = [=](T x) { return largest ? argmax(x) : argmin(x); };
+    OpCase& c = folded(
+        list, op, {"", {2, 3, 2}, {}, false}, "over all", choose,
+        [=](Numbers1 v) {
+          return static_cast<double>(largest ? reference::first_largest(v)
+                                             : reference::first_smallest(v));
+        },
+        str("torch.", op, "(x0)"));
+    c.dtypes = kNumbers;
+    c.differentiable = false;
+    c.result = as_int64;
+    BadInputs(list, op).tensor("x", choose).shapes(choose, {{0}, {2, 0}}, "at least one element");
   }
-  for (const bool left : {true, false}) {
-    const auto f = [left](T x) {
-      return left ? mse_loss(x, made({2, 3})) : mse_loss(made({2, 3}), x);
-    };
-    BadInputs bad(list, "mse_loss");
-    bad.tensor(left ? "a" : "b", f, {2, 3});
-    bad.shapes(f, {{3}, {3, 2}}, "equal shapes, got ")
-        .types(f, {2, 3}, {DType::float64}, "one dtype, got ");
-    if (left) bad.types(f, {2, 3}, {DType::int64});
-  }
-  BadInputs(list, "mse_loss").free("reduction", "an enumeration");
 }
 
 }  // namespace
 
-void add_reduction_cases(Cases& list) {
+void add_reduce_cases(Cases& list) {
   add_sums(list);
   for (const Arrangement& m : kMembers) {
     OpCase& c = add_arrangement(list, m, kFloats);
@@ -246,8 +178,7 @@ void add_reduction_cases(Cases& list) {
     else c.accuracy = Accuracy::tolerance;
   }
   add_arg(list);
-  add_softmaxes(list);
-  add_losses(list);
+  add_truths(list);
 }
 
 }  // namespace braid::test

@@ -1,14 +1,11 @@
-// Cases of ops that rearrange elements.
+// Cases of views: other arrangements of the same elements.
 #include <braid/core/ops/shape.hpp>
 
 #include "op_case_makers.hpp"
-#include "reference/rearrange.hpp"
 #include "reference/views.hpp"
 
 namespace braid::test {
 namespace {
-
-Tensor zeros_of(const Shape& shape) { return on_device::zeros(shape); }
 
 /// Adds a case with several results.
 OpCase& add_several(Cases& list, const char* op, const std::string& variant, const Sizes& shape,
@@ -18,25 +15,6 @@ OpCase& add_several(Cases& list, const char* op, const std::string& variant, con
   c.call = [f = std::move(f)](Tensors t) { return f(t[0]); };
   c.expected = [r = std::move(r)](Arrays a) { return r(a[0]); };
   return c;
-}
-
-/// Adds bad inputs: dims that are invalid for [2, 3].
-void refuse_dim(Cases& list, const char* op, const char* argument,
-                const std::function<void(T, I)>& f) {
-  BadInputs(list, op).integers(argument, {2, -3, kMost, kLeast}, kIndex, ".*got ",
-                               [f](I dim) { f(zeros_of({2, 3}), dim); });
-}
-/// The same, and an undefined x and an x without the dim.
-void refuse_dims(Cases& list, const char* op, const char* argument,
-                 const std::function<void(T, I)>& f) {
-  refuse_dim(list, op, argument, f);
-  BadInputs(list, op)
-      .tensor("x", [f](T x) { f(x, 0); })
-      .is(kIndex, ".*got 1", [f] { f(zeros_of({2}), 1); })
-      .is(kIndex, ".*got -4", [f] { f(zeros_of({3, 2, 2}), -4); });
-}
-void refuse_undefined(Cases& list, const char* op, const BadInputs::OfTensor& f) {
-  BadInputs(list, op).tensor("x", f);
 }
 
 std::vector<Array> parts(A a, I dim, I size) {
@@ -114,13 +92,6 @@ const Arrangement kViews[] = {
     {"reshape_as", "", "x0.reshape_as(torch.zeros(7, 6))", Sizes{6, 7},
      [](T x) { return reshape_as(x, zeros_beside(x, {7, 6})); },
      [](A a) { return reference::reshape(a, {7, 6}); }},
-    {"flip", "rank 0", "torch.flip(x0, [])", Sizes{}, [](T x) { return flip(x, {}); },
-     [](A a) { return a; }},
-    {"repeat_interleave", "flattened", "torch.repeat_interleave(x0, 2)", Sizes{2, 3},
-     [](T x) { return repeat_interleave(x, 2); },
-     [](A a) { return reference::repeat_interleave(reference::reshape(a, {a.size()}), 2, 0); }},
-    {"diag", "of a matrix", "torch.diag(x0, 1)", Sizes{3, 4}, [](T x) { return diag(x, 1); },
-     [](A a) { return reference::diagonal(a, 1, 0, 1); }},
 };
 
 void add_view_errors(Cases& list) {
@@ -185,181 +156,12 @@ void add_view_errors(Cases& list) {
       "reshape: expected a shape of .* elements, got \\[2, 3\\] for a tensor of shape ");
 }
 
-void add_copies(Cases& list) {
-  for (const Sizes& dims : std::vector<Sizes>{{0}, {-1}, {0, 2}, {0, 1, 2}, {}}) {
-    const std::string words = str(Shape(dims));
-    of_one(
-        list, "flip", "dims " + words, "torch.flip(x0, " + words + ")", {{2, 3, 4}}, kAll,
-        [dims](T x) { return flip(x, dims); }, [dims](A a) { return reference::flip(a, dims); });
-  }
-  refuse_dims(list, "flip", "dims", [](T x, I d) { (void)flip(x, {d}); });
-  struct Roll {
-    Sizes shifts, dims;
-  };
-  for (const Roll& r : std::vector<Roll>{{{1}, {0}}, {{-5}, {-1}}, {{2, 7}, {1, 0}}, {{4}, {}}}) {
-    const std::string shifts = str(Shape(r.shifts)), dims = str(Shape(r.dims));
-    of_one(
-        list, "roll", str("shifts ", shifts, ", dims ", dims),
-        r.dims.empty() ? str("torch.roll(x0, ", r.shifts[0], ")")
-                       : str("torch.roll(x0, ", shifts, ", ", dims, ")"),
-        {{3, 4}}, kAll, [r](T x) { return roll(x, r.shifts, r.dims); },
-        [r](A a) { return reference::roll(a, r.shifts, r.dims); });
-  }
-  refuse_dims(list, "roll", "dims", [](T x, I d) { (void)roll(x, {1}, {d}); });
-  for (const Sizes& n : std::vector<Sizes>{{2, 3}, {1, 1}, {2, 1, 2}, {0, 2}, {1, 2, 1, 2}}) {
-    const std::string words = str(Shape(n));
-    of_one(
-        list, "repeat", "times " + words, "x0.repeat(" + words + ")", {{2, 3}}, kAll,
-        [n](T x) { return repeat(x, n); }, [n](A a) { return reference::repeat(a, n); });
-  }
-  for (const auto& [times, dim] : std::vector<std::pair<I, I>>{{2, 0}, {3, -1}, {0, 1}, {1, 0}})
-    of_one(
-        list, "repeat_interleave", str(times, " times, dim ", dim),
-        str("torch.repeat_interleave(x0, ", times, ", ", dim, ")"), {{2, 3}}, kAll,
-        [n = times, d = dim](T x) { return repeat_interleave(x, n, d); },
-        [n = times, d = dim](A a) { return reference::repeat_interleave(a, n, d); });
-  refuse_dims(list, "repeat_interleave", "dim", [](T x, I d) { (void)repeat_interleave(x, 2, d); });
-  BadInputs(list, "repeat_interleave")
-      .integers("times", {-1, -7, kLeast}, kArgument, "times >= 0, got ",
-                [](I n) { (void)repeat_interleave(zeros_of({2}), n, 0); });
-  BadInputs(list, "roll")
-      .lists("shifts", {Shape{1, 2}, Shape{}, Shape{1, 2, 3}}, kShape, "a shift for each dim",
-             [](const Shape& s) { (void)roll(zeros_of({2, 3}), s, {0}); });
-  refuse(list, "flip",
-         {{"dims", kShape, "each dim once", [] { return flip(zeros_of({2, 3}), {0, -2}); }}});
-  const auto repeated = [](const Shape& x, const Shape& times) {
-    return [=] { (void)repeat(zeros_of(x), times); };
-  };
-  refuse_undefined(list, "repeat", [](T x) { (void)repeat(x, {2}); });
-  refuse(list, "repeat",
-         {{"times", kShape, "at least 2 numbers", repeated({2, 3}, {2})},
-          {"times", kArgument, "numbers >= 0", repeated({2, 3}, {2, -1})},
-          {"times", kShape, "at most", repeated({2, 3}, {kMost, 2})},
-          {"x", kShape, "at least 3 numbers", repeated({2, 3, 4}, {2, 2})},
-          {"x", kShape, "at least 1 numbers", repeated({2}, {})}});
-}
-
-I padded(PadMode mode, I i, I n) {
-  if (mode == PadMode::constant) return -1;
-  if (n == 0) throw std::logic_error("reference::pad");
-  if (mode == PadMode::reflect) return i < 0 ? -i : 2 * n - 2 - i;
-  if (mode == PadMode::replicate) return i < 0 ? 0 : n - 1;
-  return (i + n) % n;
-}
-
-void add_pads(Cases& list) {
-  struct Pad {
-    Sizes shape, sizes;
-    PadMode mode;
-    const char* name;
-  };
-  // The last three modes pad dims of 6 and 7, which the tests do not resize, so that the padding
-  // always fits.
-  for (const Pad& p : std::vector<Pad>{{{2, 3}, {1, 2}, PadMode::constant, "constant"},
-                                       {{2, 3}, {0, 1, 2, 0}, PadMode::constant, "constant"},
-                                       {{6, 7}, {-1, 2, 1, -2}, PadMode::constant, "constant"},
-                                       {{2, 3}, {}, PadMode::constant, "constant"},
-                                       {{2, 3, 7}, {2, 1}, PadMode::reflect, "reflect"},
-                                       {{2, 6, 7}, {2, 1, 0, 2}, PadMode::reflect, "reflect"},
-                                       {{2, 3, 7}, {2, 9}, PadMode::replicate, "replicate"},
-                                       {{2, 6, 7}, {2, 1, 0, 2}, PadMode::replicate, "replicate"},
-                                       {{2, 3, 7}, {2, 7}, PadMode::circular, "circular"},
-                                       {{2, 6, 7}, {2, 1, 0, 2}, PadMode::circular, "circular"}}) {
-    const std::string words = str(Shape(p.sizes));
-    of_one(
-        list, "pad", str(p.name, " ", words),
-        p.mode == PadMode::constant ? str("F.pad(x0, ", words, ", value=1)")
-                                    : str("F.pad(x0, ", words, ", mode='", p.name, "')"),
-        {p.shape}, kAll, [p](T x) { return pad(x, p.sizes, p.mode, 1); },
-        [p](A a) {
-          return reference::pad(a, p.sizes, 1,
-                                [mode = p.mode](I i, I n) { return padded(mode, i, n); });
-        });
-  }
-  const auto with = [](PadMode mode, I size) {
-    return [=] { (void)pad(zeros_of({2, 3}), {size, 0}, mode); };
-  };
-  const auto value = [](DType t, double v) {
-    return [=] { (void)pad(zeros_of({2}).to(t), {1, 1}, PadMode::constant, v); };
-  };
-  refuse_undefined(list, "pad", [](T x) { (void)pad(x, {}); });
-  BadInputs(list, "pad")
-      .lists("sizes",
-             {Shape{1}, Shape{1, 1, 1, 1, 1, 1}, Shape{-2, -2}, Shape{kMost, 1}, Shape{kLeast, 0}},
-             kShape, "", [](const Shape& s) { (void)pad(zeros_of({2, 3}), s); });
-  refuse(list, "pad",
-         {{"mode", kShape, "sizes ", with(PadMode::reflect, 3)},
-          {"mode", kShape, "sizes ", with(PadMode::circular, 4)},
-          {"mode", kShape, "sizes ", with(PadMode::replicate, -1)},
-          {"mode", kShape, "sizes ", with(PadMode::replicate, kMost)},
-          {"value", kType, "a number that ", value(DType::uint8, 300)},
-          {"value", kType, "a number that ", value(DType::int64, kNan)},
-          {"value", kType, "a number that ", value(DType::int32, 1e10)},
-          {"x", kShape, "two numbers for each of at most 0 dims",
-           [] { (void)pad(zeros_of({}), {1, 1}); }},
-          {"x", kShape, "sizes from 0 to 0",
-           [] { (void)pad(zeros_of({0}), {1, 1}, PadMode::replicate); }}});
-}
-
-void add_diagonals(Cases& list) {
-  const std::vector<Shape> low{Shape{}, Shape{3}, Shape{0}};
-  for (const bool lower : {true, false}) {
-    const char* op = lower ? "tril" : "triu";
-    const auto triangle = [lower](T x, I k) { return lower ? tril(x, k) : triu(x, k); };
-    for (const auto& [shape, k] : std::vector<std::pair<Sizes, I>>{
-             {{3, 4}, 0}, {{4, 3}, 1}, {{2, 3, 3}, -1}, {{3, 3}, 100}, {{3, 3}, -100}})
-      of_one(
-          list, op, str(Shape(shape), ", diagonal ", k), str("torch.", op, "(x0, ", k, ")"),
-          {shape}, kAll, [=, k = k](T x) { return triangle(x, k); },
-          [lower, k = k](A a) { return reference::triangle(a, k, lower); });
-    refuse_undefined(list, op, [=](T x) { triangle(x, 0); });
-    BadInputs(list, op)
-        .lists("x", low, kShape, "at least two dims",
-               [=](const Shape& s) { triangle(zeros_of(s), 0); })
-        .free("diagonal", "one beyond the matrix leaves all of it, or nothing");
-  }
-  struct Diagonal {
-    Sizes shape;
-    I offset, a, b;
-  };
-  for (const Diagonal& d : std::vector<Diagonal>{{{3, 4}, 0, 0, 1},
-                                                 {{3, 4}, 1, 0, 1},
-                                                 {{4, 3}, -2, 0, 1},
-                                                 {{2, 3, 4}, 0, -1, 0},
-                                                 {{3, 3}, 50, 0, 1},
-                                                 {{3, 3}, -50, 1, 0}})
-    of_one(
-        list, "diagonal", str(Shape(d.shape), ", offset ", d.offset, " of dims ", d.a, ", ", d.b),
-        str("torch.diagonal(x0, ", d.offset, ", ", d.a, ", ", d.b, ")"), {d.shape}, kAll,
-        [d](T x) { return diagonal(x, d.offset, d.a, d.b); },
-        [d](A a) { return reference::diagonal(a, d.offset, d.a, d.b); });
-  refuse_dim(list, "diagonal", "a", [](T x, I dim) { (void)diagonal(x, 0, dim, 1); });
-  refuse_dim(list, "diagonal", "b", [](T x, I dim) { (void)diagonal(x, 0, 0, dim); });
-  BadInputs(list, "diagonal", "b")
-      .is(kShape, "two different dims", [] { return diagonal(zeros_of({2, 3}), 0, 0, -2); })
-      .lists("x", low, kShape, "at least two dims",
-             [](const Shape& s) { (void)diagonal(zeros_of(s)); })
-      .free("offset", "one beyond the matrix is an empty diagonal");
-  for (const I at : {0, 1, -2})
-    of_one(
-        list, "diag", str("of a vector, ", at), str("torch.diag(x0, ", at, ")"), {{3}}, kAll,
-        [at](T x) { return diag(x, at); }, [at](A a) { return reference::diag(a, at); });
-  BadInputs bad(list, "diag");
-  bad.lists("x", {Shape{}, Shape{1, 2, 3}, Shape{1, 1, 1, 1}}, kShape, "a vector or a matrix",
-            [](const Shape& s) { (void)diag(zeros_of(s)); });
-  for (const I far : {kMost, kLeast, I{1} << 62, -(I{1} << 62)})
-    bad.of("offset").refused(kShape, "expected", [far] { return diag(zeros_of({3}), far); });
-}
-
 }  // namespace
 
 void add_shape_cases(Cases& list) {
   for (const Arrangement& v : kViews) add_arrangement(list, v);
   add_parts(list);
   add_view_errors(list);
-  add_copies(list);
-  add_pads(list);
-  add_diagonals(list);
 }
 
 }  // namespace braid::test

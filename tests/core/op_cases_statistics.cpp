@@ -1,42 +1,15 @@
-// Cases of reductions other than sums and extrema.
+// Cases of variances, log-sum-exp and norms.
 #include <algorithm>
 
-#include <braid/core/ops/reduce.hpp>
+#include <braid/core/ops/statistics.hpp>
 
+#include "folds.hpp"
 #include "op_case_makers.hpp"
 #include "reference/reduce.hpp"
 
 namespace braid::test {
 namespace {
 
-const std::vector<Dims> kDims{{"all", {2, 3, 2}, {}, false},
-                              {"last dim", {3, 4}, {-1}, false},
-                              {"first dim, keepdim", {3, 4}, {0}, true},
-                              {"middle dim", {2, 3, 2}, {1}, false},
-                              {"two dims", {2, 3, 2}, {0, 2}, false},
-                              {"all, keepdim", {2, 3}, {}, true}};
-
-/// Returns PyTorch's arguments for dims and keepdim.
-std::string in_torch(const Dims& d) {
-  return str("dim=", d.dims.empty() ? "None" : tuple(d.dims), d.keepdim ? ", keepdim=True" : "");
-}
-
-/// Computes one number from each group.
-using Fold = std::function<double(Numbers1)>;
-std::function<std::vector<Array>(Arrays)> folding(const Dims& d, Fold fold) {
-  return [d, fold = std::move(fold)](Arrays a) {
-    return std::vector<Array>{reference::reduce(a[0], d.dims, d.keepdim, fold)};
-  };
-}
-
-OpCase& statistic(Cases& list, const char* op, const Dims& d, const std::string& variant,
-                  std::function<Tensor(T)> call, Fold fold, std::string torch,
-                  Kind kind = Kind::value) {
-  OpCase& c = push(list, op, variant, std::move(torch), {{d.shape, kind}}, kFloats);
-  c.call = function_of(std::move(call));
-  c.expected = folding(d, std::move(fold));
-  return c;
-}
 /// The bound is computed for each group too.
 void bound(OpCase& c, const Dims& d, Fold fold) {
   c.accuracy = Accuracy::bound;
@@ -75,7 +48,6 @@ double norm_of(Numbers1 v, double p) {
   return static_cast<double>(p == 0 ? sum : std::pow(sum, 1 / static_cast<L>(p)));
 }
 
-double count(Numbers1 v) { return static_cast<double>(v.size()); }
 double size_of_mean(Numbers1 v) {
   double sum = 0;
   for (const double x : v) sum += std::fabs(x);
@@ -96,24 +68,8 @@ double error_of_root(Numbers1 v, double correction) {
          std::sqrt(n / std::max(1.0, n - correction)) * (log2_ceil(n) + 4) * size_of_mean(v);
 }
 
-/// Adds three bad dims, dtypes and tensors.
-void refuse(Cases& list, const char* op, const std::function<void(T, const Shape&)>& f,
-            bool floating_alone = true) {
-  const auto over = [f](const Shape& dims) { f(on_device::zeros({2, 3}), dims); };
-  BadInputs bad(list, op);
-  bad.lists("dims", {Shape{2}}, kIndex, ".*got 2", over)
-      .lists("dims", {Shape{0, -3}}, kIndex, ".*got -3", over)
-      .lists("dims", {Shape{1, -1}}, kShape, "each dim once", over)
-      .tensor("x", [f](T x) { f(x, {}); });
-  if (floating_alone)
-    bad.types([f](T x) { f(x, {}); }, {2, 3}, {DType::bool_, DType::int64, DType::uint8});
-  else
-    bad.is(kIndex, ".*got 1", [f] { f(on_device::zeros({}), {1}); })
-        .is(kShape, "each dim once", [f] { f(on_device::zeros({2}), {0, 0}); });
-}
-
 void add_spreads(Cases& list) {
-  for (const Dims& d : kDims)
+  for (const Dims& d : kGroups)
     for (const double correction : {1.0, 0.0}) {
       const std::string variant = str(d.variant, correction == 1 ? "" : ", biased"),
                         words = str("(x0, ", in_torch(d), ", correction=", correction, ")");
@@ -121,11 +77,11 @@ void add_spreads(Cases& list) {
       const auto of_variance = [correction](Numbers1 v) {
         return error_of_variance(v, correction);
       };
-      bound(statistic(
+      bound(folded(
                 list, "var", d, variant, [=](T x) { return var(x, d.dims, correction, d.keepdim); },
                 variance, "torch.var" + words),
             d, of_variance);
-      OpCase& root = statistic(
+      OpCase& root = folded(
           list, "std", d, variant,
           [=](T x) { return braid::std(x, d.dims, correction, d.keepdim); },
           [variance](Numbers1 v) { return std::sqrt(variance(v)); }, "torch.std" + words);
@@ -146,17 +102,17 @@ void add_spreads(Cases& list) {
         return std::vector<Array>{folding(d, of_variance)(a)[0], folding(d, of_mean)(a)[0]};
       };
     }
-  refuse(list, "var", [](T x, const Shape& s) { (void)var(x, s); });
-  refuse(list, "std", [](T x, const Shape& s) { (void)braid::std(x, s); });
-  refuse(list, "var_mean", [](T x, const Shape& s) { (void)var_mean(x, s); });
+  refuse_folds(list, "var", [](T x, const Shape& s) { (void)var(x, s); });
+  refuse_folds(list, "std", [](T x, const Shape& s) { (void)braid::std(x, s); });
+  refuse_folds(list, "var_mean", [](T x, const Shape& s) { (void)var_mean(x, s); });
   for (const char* op : {"var", "std", "var_mean"})
     BadInputs(list, op).free("correction",
                              "every number is one; n and more give an infinity or NaN");
 }
 
 void add_logsumexps(Cases& list) {
-  for (const Dims& d : kDims) {
-    OpCase& c = statistic(
+  for (const Dims& d : kGroups) {
+    OpCase& c = folded(
         list, "logsumexp", d, d.variant, [d](T x) { return logsumexp(x, d.dims, d.keepdim); },
         log_sum_exp,
         d.dims.empty()
@@ -172,16 +128,16 @@ void add_logsumexps(Cases& list) {
       return range + 10 + log2_ceil(count(v)) + 8 * std::fabs(y - largest) + std::fabs(y);
     });
   }
-  refuse(list, "logsumexp", [](T x, const Shape& s) { (void)logsumexp(x, s); });
+  refuse_folds(list, "logsumexp", [](T x, const Shape& s) { (void)logsumexp(x, s); });
 }
 
 void add_norms(Cases& list) {
   for (const double p : {2.0, 1.0, kInf, -kInf, 3.0, 0.5, 0.0})
-    for (const Dims& d : kDims) {
+    for (const Dims& d : kGroups) {
       if (p != 2 && d.dims.size() != 1) continue;
       const bool extreme = std::isinf(p);
       const std::string of = extreme ? (p > 0 ? "float('inf')" : "-float('inf')") : str(p);
-      OpCase& c = statistic(
+      OpCase& c = folded(
           list, "norm", d, str(d.variant, ", p = ", p),
           [=](T x) { return norm(x, p, d.dims, d.keepdim); },
           [p](Numbers1 v) { return norm_of(v, p); },
@@ -197,7 +153,7 @@ void add_norms(Cases& list) {
         return (10 + log2_ceil(count(v)) + 10) * std::max(1 / p, 1.0) * norm_of(v, p);
       });
     }
-  refuse(list, "norm", [](T x, const Shape& s) { (void)norm(x, 2, s); });
+  refuse_folds(list, "norm", [](T x, const Shape& s) { (void)norm(x, 2, s); });
   BadInputs bad(list, "norm");
   bad.numbers("p", {kNan}, kArgument, "a number p, got nan",
               [](double p) { return norm(on_device::zeros({2}), p); });
@@ -206,59 +162,12 @@ void add_norms(Cases& list) {
                 [shape] { return norm(ones_of(shape), kInf); });
 }
 
-struct Truth {
-  const char *op, *torch;
-  Tensor (*call)(T, const IntList&, bool);
-  double (*fold)(Numbers1);
-  DType (*result)(DType);
-};
-double count_nonzero_of(Numbers1 v) {
-  return static_cast<double>(std::count_if(v.begin(), v.end(), [](double x) { return x != 0; }));
-}
-const Truth kTruths[] = {
-    {"any", "torch.any", any, [](Numbers1 v) { return count_nonzero_of(v) > 0 ? 1.0 : 0.0; },
-     boolean},
-    {"all", "torch.all", all,
-     [](Numbers1 v) { return count_nonzero_of(v) == count(v) ? 1.0 : 0.0; }, boolean},
-    {"count_nonzero", "torch.sum", count_nonzero, count_nonzero_of, as_int64},
-};
-
-void add_truths(Cases& list) {
-  for (const Truth& f : kTruths) {
-    for (const Dims& d : kDims) {
-      OpCase& c = statistic(
-          list, f.op, d, d.variant, [=](T x) { return f.call(x, d.dims, d.keepdim); }, f.fold,
-          str(f.torch, "(x0 != 0, ", in_torch(d), ")"));
-      c.dtypes = kAll;
-      c.differentiable = false;
-      c.result = f.result;
-    }
-    refuse(list, f.op, [f](T x, const Shape& s) { (void)f.call(x, s, false); }, false);
-  }
-  for (const bool largest : {true, false}) {
-    const char* op = largest ? "argmax" : "argmin";
-    const auto choose = [=](T x) { return largest ? argmax(x) : argmin(x); };
-    OpCase& c = statistic(
-        list, op, {"", {2, 3, 2}, {}, false}, "over all", choose,
-        [=](Numbers1 v) {
-          return static_cast<double>(largest ? reference::first_largest(v)
-                                             : reference::first_smallest(v));
-        },
-        str("torch.", op, "(x0)"));
-    c.dtypes = kNumbers;
-    c.differentiable = false;
-    c.result = as_int64;
-    BadInputs(list, op).tensor("x", choose).shapes(choose, {{0}, {2, 0}}, "at least one element");
-  }
-}
-
 }  // namespace
 
 void add_statistics_cases(Cases& list) {
   add_spreads(list);
   add_logsumexps(list);
   add_norms(list);
-  add_truths(list);
 }
 
 }  // namespace braid::test

@@ -171,7 +171,7 @@ void add_errors(Cases& list) {
 
 }  // namespace
 
-void add_view_cases(Cases& list) {
+void add_views_cases(Cases& list) {
   for (const Arrangement& v : kViews) add_arrangement(list, v);
   add_errors(list);
 }

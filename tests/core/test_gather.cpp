@@ -81,16 +81,4 @@ TEST_CASE("gather: an index out of range is found wherever it stands, and nothin
     }
 }
 
-TEST_CASE("gather: masks of nothing, of everything, of many", "[gather]") {
-  const Tensor x = random_tensor({70, 30});
-  CHECK(masked_select(x, full({70, 30}, 0, {.dtype = DType::bool_})).shape() == Shape{0});
-  CHECK_EXACT(masked_select(x, full({}, 1, {.dtype = DType::bool_})),
-              Array({2100}, array_of(x).data));
-  const Tensor mask = random_tensor({70, 30}, DType::bool_, {}, 7);
-  CHECK_EXACT(masked_select(x, mask), reference::masked_select(array_of(x), array_of(mask)));
-  CHECK_EXACT(nonzero(mask), reference::nonzero(array_of(mask)));
-  CHECK(nonzero(zeros({0, 4})).shape() == Shape{0, 2});
-  CHECK(one_hot(zeros({0}, {.dtype = DType::int64}), 5).shape() == Shape{0, 5});
-}
-
 }  // namespace braid::test::on_device

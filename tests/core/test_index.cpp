@@ -143,11 +143,4 @@ TEST_CASE("index: embedding says that its arguments are swapped", "[index][error
                     embedding(tensor({0, 1}), ones({4, 3})));
 }
 
-TEST_CASE("one_hot: the ends of int64", "[index][errors]") {
-  CHECK_THROWS_TEXT(IndexError, "one_hot: expected indices below 9223372036854775807",
-                    one_hot(tensor(Whole{kMax})));
-  CHECK_THROWS_TEXT(IndexError, "one_hot: expected indices >= 0, got -3",
-                    one_hot(tensor(Whole{-3, -5})));
-}
-
 }  // namespace braid::test::on_device

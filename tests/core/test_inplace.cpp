@@ -1,6 +1,6 @@
 // Tests of in-place changes: every layout of target and source, memory between the elements that
 // must not change, and when autograd rejects them.
-#include "reference/activations.hpp"
+#include "reference/activation.hpp"
 #include "reference/elementwise.hpp"
 #include "shorthand.hpp"
 #include "support/gradcheck.hpp"

@@ -1,6 +1,6 @@
 // Calls of the ops in core/ops. Every new op gets a line here: test_op_registry.cpp checks its
 // name.
-#include <braid/core/ops/activations.hpp>
+#include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/conv.hpp>
 #include <braid/core/ops/create.hpp>

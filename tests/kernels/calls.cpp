@@ -28,6 +28,7 @@ Bound each(BoundOfOne f) {
     return Values{bound};
   };
 }
+double reach(DType t) { return braid::is_floating(t) ? 2 : 9; }
 double rounding(DType t) { return t == DType::float64 ? 2 * 0x1p-53 : 0x1p-24; }
 double exactly(DType t, double y) { return t == DType::float64 ? 0 : 0.501 * ulp(t, y); }
 double four_ulp(DType t, double y) {

@@ -82,6 +82,18 @@ double four_ulp(DType t, double y);
 /// Bound for the final rounding of a 16-bit result.
 double last(DType t, double y);
 
+/// The bound of sums of products: (terms + 3) roundings of Σ |product|.
+struct Sums {
+  Numbers size, terms;
+  explicit Sums(std::int64_t n) : size(n), terms(n) {}
+  void add(std::int64_t at, double product) { size[at] += std::fabs(product), terms[at] += 1; }
+  [[nodiscard]] Numbers bound(DType t) const {
+    Numbers list(size.size());
+    for (std::int64_t i = 0; i < list.size(); ++i) list[i] = (terms[i] + 3) * rounding(t) * size[i];
+    return list;
+  }
+};
+
 /// A loop over memory. The list has sizes that are no multiple of blocks or vectors, unaligned
 /// addresses, gaps, transposed, repeated and empty loops. Operand 0 is the output.
 struct Walk {
@@ -97,6 +109,10 @@ const std::vector<Walk>& walks();
 /// The bound f(dtype, operands, position) for the elements that a walk writes. The elements between
 /// them must not change.
 Bound along(const Walk& w, BoundOfOne f);
+
+/// Returns the range of random numbers: small for integers, so that they fit and some values
+/// repeat.
+double reach(DType t);
 
 /// The calls of each kernel for a dtype: calls_of_unary(t). A kernel without calls does not link.
 #define BRAID_KERNEL(name, Args) std::vector<Call> calls_of_##name(DType t);

@@ -2,7 +2,7 @@
 #include <braid/core/internal/kernel_args/activation.hpp>
 
 #include "kernels/kernel_support.hpp"
-#include "reference/activations.hpp"
+#include "reference/activation.hpp"
 
 using namespace kernel_test;
 using braid::ActivationOp;

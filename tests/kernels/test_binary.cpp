@@ -1,7 +1,7 @@
 #include <braid/core/internal/kernel_args/elementwise.hpp>
 
 #include "kernels/kernel_support.hpp"
-#include "reference/functions.hpp"
+#include "reference/binary.hpp"
 #include "support/sanitized.hpp"
 
 using namespace kernel_test;

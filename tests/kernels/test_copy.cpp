@@ -9,9 +9,6 @@ namespace {
 void run_copy(Buffer& out, const Buffer& x, const Loop& loop) {
   kernels().copy({out.dtype(), x.dtype(), out.data(), x.data(), loop}, stream());
 }
-void run_fill(Buffer& out, double value, std::int64_t integer, const Loop& loop) {
-  kernels().fill({out.dtype(), out.data(), value, integer, loop}, stream());
-}
 
 // Returns x converted to `to`.
 double converted(DType to, double x) {
@@ -35,36 +32,6 @@ void check_copy(DType to, DType from, const Loop& loop, std::int64_t shift) {
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < loop.n; ++i)
     wrong += out[offset(loop, 0, i)] != converted(to, x[offset(loop, 1, i)]);
-  CHECK(wrong == 0);
-  CHECK(changed_outside(out, before, loop) == 0);
-}
-
-void check_fill(DType t, const Loop& loop, std::int64_t shift) {
-  INFO(braid::name_of(t) << " n " << loop.n << " rank " << loop.rank << " shift " << shift);
-  Buffer out(t, extent(loop, 0), shift);
-  const auto before = out.pattern(1).bytes();
-  run_fill(out, 3.3, 3, loop);
-  const double expected = t == DType::bool_ ? 1 : braid::is_floating(t) ? rounded(t, 3.3) : 3;
-  std::int64_t wrong = 0;
-  for (std::int64_t i = 0; i < loop.n; ++i) wrong += out[offset(loop, 0, i)] != expected;
-  CHECK(wrong == 0);
-  CHECK(changed_outside(out, before, loop) == 0);
-}
-
-void check_where(DType t, const Loop& loop, std::int64_t shift) {
-  INFO(braid::name_of(t) << " n " << loop.n << " rank " << loop.rank << " shift " << shift);
-  Buffer c(DType::bool_, extent(loop, 1), shift), a(t, extent(loop, 2), shift),
-      b(t, extent(loop, 3), 2 * shift), out(t, extent(loop, 0), shift);
-  c.pattern(1), a.pattern(2), b.pattern(3), out.pattern(4);
-  if (braid::is_floating(t) && a.size() > 0) a.put(0, kNaN), b.put(b.size() - 1, -0.0);
-  const auto before = out.bytes();
-  kernels().where({t, out.data(), c.data(), a.data(), b.data(), loop}, stream());
-  std::int64_t wrong = 0;
-  for (std::int64_t i = 0; i < loop.n; ++i) {
-    const double expected =
-        c[offset(loop, 1, i)] != 0 ? a[offset(loop, 2, i)] : b[offset(loop, 3, i)];
-    wrong += !close(t, out[offset(loop, 0, i)], expected, 0);
-  }
   CHECK(wrong == 0);
   CHECK(changed_outside(out, before, loop) == 0);
 }
@@ -174,58 +141,4 @@ TEST_CASE("copy: 64-bit integers keep all digits", "[kernels][copy]") {
     CHECK(
         static_cast<std::int32_t*>(narrow.host())[i] ==
         static_cast<std::int32_t>(static_cast<std::uint32_t>(large[static_cast<std::size_t>(i)])));
-}
-
-TEST_CASE("fill: every dtype, size and layout", "[kernels][fill]") {
-  NEEDS_DEVICE;
-  for (const DType t : kAll)
-    for (const std::int64_t shift : {0, 1}) {
-      for (const std::int64_t n : sizes()) check_fill(t, dense(n), shift);
-      for (const Loop& loop : {strided({4, 5}, {{15, 2}}), strided({}, {{}})})
-        check_fill(t, loop, shift);
-    }
-}
-
-TEST_CASE("fill: int64 takes all 64 bits, signs of zero and NaN are kept", "[kernels][fill]") {
-  NEEDS_DEVICE;
-  const std::int64_t value = std::numeric_limits<std::int64_t>::min() + 1;
-  Buffer wide(DType::int64, 19);
-  run_fill(wide, 0, value, dense(19));
-  for (int i = 0; i < 19; ++i) CHECK(static_cast<std::int64_t*>(wide.host())[i] == value);
-  for (const DType t : kFloats) {
-    Buffer out(t, 19);
-    run_fill(out, -0.0, 0, dense(19));
-    CHECK((out[0] == 0 && std::signbit(out[0]) && std::signbit(out[18])));
-    run_fill(out, kNaN, 0, dense(19));
-    CHECK((std::isnan(out[0]) && std::isnan(out[18])));
-  }
-}
-
-TEST_CASE("where: every dtype, size, alignment and layout", "[kernels][where]") {
-  NEEDS_DEVICE;
-  for (const DType t : kAll)
-    for (const std::int64_t shift : {0, 1}) {
-      for (const std::int64_t n : sizes()) check_where(t, dense(n), shift);
-      for (const Loop& loop : {strided({6, 33}, {{33, 1}, {33, 1}, {0, 1}, {1, 0}}),
-                               strided({33, 6}, {{6, 1}, {1, 33}, {6, 1}, {0, 0}}),
-                               strided({50}, {{2}, {3}, {1}, {2}}),
-                               strided({300, 100}, {{100, 1}, {1, 300}, {100, 1}, {0, 1}}),
-                               strided({}, {{}, {}, {}, {}})})
-        check_where(t, loop, shift);
-    }
-}
-
-TEST_CASE("where: bits pass unchanged, NaN and negative zero too", "[kernels][where]") {
-  NEEDS_DEVICE;
-  for (const DType t : kFloats)
-    for (const std::int64_t n : {1, 37}) {
-      Buffer c(DType::bool_, n), a(t, n), b(t, n), out(t, n);
-      for (std::int64_t i = 0; i < n; ++i) c.put(i, i % 2 == 0);
-      a.fill(kNaN), b.fill(-0.0);
-      kernels().where({t, out.data(), c.data(), a.data(), b.data(), dense(n)}, stream());
-      std::int64_t wrong = 0;
-      for (std::int64_t i = 0; i < n; ++i)
-        wrong += i % 2 == 0 ? !std::isnan(out[i]) : !(out[i] == 0 && std::signbit(out[i]));
-      CHECK(wrong == 0);
-    }
 }

@@ -1,23 +1,10 @@
 #include <braid/core/internal/kernel_args/elementwise.hpp>
 
-#include "cpu/simd/map.hpp"
+#include "cpu/simd/copy.hpp"
 
-// Copies between layouts and dtypes, and fills.
+// Copies between layouts and dtypes.
 namespace braid::cpu::BRAID_ISA {
 namespace {
-
-template <class T> void same_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
-  if (in.step[0] == 1) {
-    __builtin_memmove(out, in.p[0], static_cast<std::size_t>(n) * sizeof(T));
-    return;
-  }
-  constexpr int lanes = kVectorBytes / static_cast<int>(sizeof(T));
-  using V = Vec<T, lanes>;
-  T* to = static_cast<T*>(out);
-  const V value = load<V>(in.p[0]);
-  for (; n >= lanes; n -= lanes, to += lanes) store(to, value);
-  if (n > 0) store_first(to, value, static_cast<int>(n));
-}
 
 // A float that the integer type cannot represent (or NaN) gives the result of the processor's
 // conversion, as in PyTorch. This is not an error of the caller, so the sanitizer's check is off.
@@ -94,13 +81,6 @@ void convert_kernel(void* out, const Inputs& in, std::int64_t n, const void* par
   } else {
     for (std::int64_t i = 0; i < n; ++i) to[i] = convert<To, From>(x[i]);
   }
-}
-
-MapKernel find_same_kernel(int bytes) {
-  return bytes == 1   ? &same_kernel<std::uint8_t>
-         : bytes == 2 ? &same_kernel<std::uint16_t>
-         : bytes == 4 ? &same_kernel<std::uint32_t>
-                      : &same_kernel<std::uint64_t>;
 }
 
 MapKernel find_convert_kernel(DType to, DType from) {
@@ -204,29 +184,6 @@ void copy(const CopyArgs& args, Stream& stream) {
               .in = {args.x},
               .in_bytes = {from_bytes},
               .scalar = {}},
-          stream);
-}
-
-void fill(const FillArgs& args, Stream& stream) {
-  std::uint64_t value = 0;
-  if (args.dtype == DType::int64) {
-    store(&value, args.integer);
-  } else {
-    with_element(args.dtype, [&]<class E>() {
-      store(&value, E::from_double(args.value));
-      return true;
-    });
-  }
-  const int bytes = element_bytes(args.dtype);
-  run_map(Map{.kernel = find_same_kernel(bytes),
-              .parameters = nullptr,
-              .loop = args.loop,
-              .out = args.out,
-              .out_bytes = bytes,
-              .inputs = 1,
-              .in = {&value},
-              .in_bytes = {bytes},
-              .scalar = {true}},
           stream);
 }
 

@@ -5,7 +5,7 @@
 #include "cpu/simd/elements.hpp"
 #include "cpu/simd/walk.hpp"
 
-// Gather and scatter of single elements by index along one dim. Whole rows are in rows.cpp.
+// Gather and scatter of single elements by index along one dim. Whole rows are in index.cpp.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 

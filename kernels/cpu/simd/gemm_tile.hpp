@@ -169,4 +169,11 @@ BRAID_INLINE void floating_tile(const GemmArgs& args, GemmWay way, const GemmTil
 }
 
 }  // namespace
+
+// An instance: gemm.hpp declares the function.
+#define BRAID_GEMM_TILE(name, E)                                                   \
+  void gemm_tile_##name(const GemmArgs& args, GemmWay way, const GemmTile& tile) { \
+    floating_tile<E>(args, way, tile);                                             \
+  }
+
 }  // namespace braid::cpu::BRAID_ISA

@@ -179,12 +179,4 @@ void launch_gemm(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F t
       elements < std::int64_t{1} << 31);
 }
 
-/// For dtypes that have only square tiles.
-template <class E> void launch_square(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {
-  launch_gemm<E>(args, plan, stream, [&](const GemmParams<E>& p) {
-    if (plan.tile == GemmTileKind::square32) launch_tiles<E, Square32>(p, args.ta, args.tb, stream);
-    else launch_tiles<E, Square64>(p, args.ta, args.tb, stream);
-  });
-}
-
 }  // namespace braid::cuda

@@ -5,7 +5,7 @@
 #include <braid/nn/module.hpp>
 
 // Activation functions as layers, for nn::Sequential. They have no parameters. Each accepts what
-// the function of the same name accepts: any shape, floating point; braid/core/ops/activations.hpp
+// the function of the same name accepts: any shape, floating point; braid/core/ops/activation.hpp
 // and softmax.hpp have the formulas. Constructors name their parameters as the layers print them.
 namespace braid::nn {
 

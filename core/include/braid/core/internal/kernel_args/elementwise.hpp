@@ -16,7 +16,7 @@ enum class UnaryOp : std::uint8_t {
 };
 // clang-format on
 inline constexpr int kUnaryOpCount = static_cast<int>(UnaryOp::trunc) + 1;
-/// The less common ops, which are in separate source files.
+/// The less common ops, which share kernels.
 [[nodiscard]] constexpr bool is_function(UnaryOp op) noexcept { return op >= UnaryOp::exp2; }
 
 /// out and x have `dtype`: floating point; for neg, abs, relu, square and sign also integers.
@@ -39,8 +39,8 @@ enum class BinaryOp : std::uint8_t {
 };
 // clang-format on
 [[nodiscard]] constexpr bool is_comparison(BinaryOp op) noexcept { return op >= BinaryOp::eq; }
-/// The less common ops, which are in separate source files. Not for bool. An integer divisor of 0
-/// is an error, as in div.
+/// The less common ops, which share kernels. Not for bool. An integer divisor of 0 is an error, as
+/// in div.
 [[nodiscard]] constexpr bool is_function(BinaryOp op) noexcept {
   return op >= BinaryOp::pow && op <= BinaryOp::floor_divide;
 }

@@ -1,0 +1,43 @@
+#pragma once
+#include <braid/core/tensor.hpp>
+
+// Comparisons, and logic on their results. Shapes broadcast, dtypes are promoted, and tensors on
+// two devices throw DeviceError, as in binary.hpp. Comparisons with a number compare the exact
+// numbers, whatever their types.
+namespace braid {
+
+/// Comparisons return bool and have no gradient.
+[[nodiscard]] Tensor eq(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor ne(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor lt(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor le(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor gt(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor ge(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor eq(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor ne(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor lt(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor le(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor gt(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor ge(const Tensor& a, const Scalar& b);
+[[nodiscard]] inline Tensor eq(const Scalar& a, const Tensor& b) { return eq(b, a); }
+[[nodiscard]] inline Tensor ne(const Scalar& a, const Tensor& b) { return ne(b, a); }
+[[nodiscard]] inline Tensor lt(const Scalar& a, const Tensor& b) { return gt(b, a); }
+[[nodiscard]] inline Tensor le(const Scalar& a, const Tensor& b) { return ge(b, a); }
+[[nodiscard]] inline Tensor gt(const Scalar& a, const Tensor& b) { return lt(b, a); }
+[[nodiscard]] inline Tensor ge(const Scalar& a, const Tensor& b) { return le(b, a); }
+
+/// The logical ops accept any dtype: 0 is false, everything else (also NaN) is true. They return
+/// bool and have no gradient.
+[[nodiscard]] Tensor logical_and(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor logical_or(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor logical_xor(const Tensor& a, const Tensor& b);
+
+/// True if the shapes are equal and |a - b| <= atol + rtol |b| for all elements. An infinity is
+/// close only to itself, NaN to nothing. Throws DeviceError for two devices.
+[[nodiscard]] bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5,
+                            double atol = 1e-8);
+/// True if shapes, dtypes and elements are equal (NaN differs from itself). Throws DeviceError for
+/// two devices.
+[[nodiscard]] bool equal(const Tensor& a, const Tensor& b);
+
+}  // namespace braid

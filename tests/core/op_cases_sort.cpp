@@ -1,0 +1,99 @@
+// Cases of sorting, and of the elements chosen along a dim.
+#include <braid/core/ops/sort.hpp>
+
+#include "op_case_makers.hpp"
+#include "reference/reduce.hpp"
+#include "reference/scan.hpp"
+
+namespace braid::test {
+namespace {
+
+void add_sorts(Cases& list) {
+  for (const Line& l : kLines)
+    for (const bool descending : {false, true}) {
+      const I dim = l.dim;
+      const std::string variant = str(l.variant, descending ? ", descending" : ""),
+                        words =
+                            str("sort(x0, dim=", dim,
+                                ", descending=", descending ? "True" : "False", ", stable=True)");
+      of_one(
+          list, "sort", variant, "torch." + words + "[0]", {l.shape, Kind::distinct}, kAll,
+          [=](T x) { return sort(x, dim, descending).values; },
+          [=](A a) { return reference::sorted(a, dim, descending, false); })
+          .kinks = true;
+      OpCase& c = of_one(
+          list, "argsort", variant, "torch.arg" + words, {l.shape, Kind::value}, kAll,
+          [=](T x) { return argsort(x, dim, descending); },
+          [=](A a) { return reference::sorted(a, dim, descending, true); });
+      c.differentiable = false;
+      c.result = as_int64;
+    }
+  for (const Line& l : std::vector<Line>{
+           {"last dim", {3, 4}, -1}, {"first dim", {4, 3}, 0}, {"longer rows", {2, 60}, 1}})
+    for (const bool largest : {true, false})
+      for (const bool indices : {false, true}) {
+        const I dim = l.dim;
+        // PyTorch's topk does not define which of several equal elements it takes.
+        OpCase& c = of_one(
+            list, "topk", str(l.variant, largest ? "" : ", smallest", indices ? ", indices" : ""),
+            str("torch.sort(x0, dim=", dim, ", descending=", largest ? "True" : "False",
+                ", stable=True)[", indices ? 1 : 0, "].narrow(", dim, ", 0, 2)"),
+            {l.shape, indices ? Kind::value : Kind::distinct}, kAll,
+            [=](T x) {
+              const ValuesIndices y = topk(x, 2, dim, largest);
+              return indices ? y.indices : y.values;
+            },
+            [=](A a) { return reference::sorted(a, dim, largest, indices, 2); });
+        c.kinks = !indices;
+        if (indices) c.differentiable = false, c.result = as_int64;
+      }
+  refuse_lines(list, "sort", [](T x, I d) { (void)sort(x, d); });
+  refuse_lines(list, "argsort", [](T x, I d) { (void)argsort(x, d); });
+  refuse_lines(list, "topk", [](T x, I d) { (void)topk(x, 1, d); });
+  BadInputs(list, "topk")
+      .integers("k", {-1, 4, kLeast}, kArgument, "k in .0, 3. for dim 1 of .*got ",
+                [](I k) { (void)topk(on_device::zeros({2, 3}), k); });
+}
+
+void add_chosen(Cases& list) {
+  for (const bool largest : {true, false}) {
+    const char* op = largest ? "max_with_index" : "min_with_index";
+    const auto choose = [largest](T x, I dim, bool keep) {
+      return largest ? max_with_index(x, dim, keep) : min_with_index(x, dim, keep);
+    };
+    for (const Line& l : kLines)
+      for (const bool indices : {false, true}) {
+        const I dim = l.dim;
+        const bool keep = dim == 0;
+        OpCase& c = of_one(
+            list, op, str(l.variant, indices ? ", indices" : ""),
+            str("torch.", largest ? "max" : "min", "(x0, ", dim, keep ? ", keepdim=True)[" : ")[",
+                indices ? 1 : 0, "]"),
+            {l.shape, indices ? Kind::value : Kind::distinct}, kAll,
+            [=](T x) {
+              const ValuesIndices y = choose(x, dim, keep);
+              return indices ? y.indices : y.values;
+            },
+            [=](A a) {
+              if (indices)
+                return largest ? reference::argmax(a, dim, keep) : reference::argmin(a, dim, keep);
+              return largest ? reference::max(a, {dim}, keep) : reference::min(a, {dim}, keep);
+            });
+        c.kinks = !indices;
+        if (indices) c.differentiable = false, c.result = as_int64;
+      }
+    refuse_lines(list, op, [choose](T x, I d) { (void)choose(x, d, false); });
+    refuse(list, op, {{"x", kShape, "at least one element", [choose] {
+                         (void)choose(on_device::zeros({2, 0}), 1, false);
+                       }}});
+  }
+}
+
+}  // namespace
+
+void add_sort_cases(Cases& list) {
+  add_sorts(list);
+  add_chosen(list);
+}
+
+}  // namespace braid::test
