@@ -75,8 +75,8 @@ struct PullBack {
       case ActivationOp::leaky_relu: return x > A(0) ? dy : dy * a;
       case ActivationOp::hardtanh: return x <= a || x >= b ? A(0) : dy;
       case ActivationOp::clamp:
-        // an infinite bound does not limit
-        return (x > a || a == A(-HUGE_VAL)) && (x < b || b == A(HUGE_VAL)) ? dy : A(0);
+        // an infinite bound does not limit, not even a NaN
+        return (x >= a || a == A(-HUGE_VAL)) && (x <= b || b == A(HUGE_VAL)) ? dy : A(0);
       case ActivationOp::hardsigmoid: return x > A(-3) && x < A(3) ? dy / A(6) : A(0);
       case ActivationOp::hardswish:
         return x <= A(-3) ? A(0) : x < A(3) ? dy * (x / A(3) + A(0.5)) : dy;

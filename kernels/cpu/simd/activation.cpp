@@ -47,10 +47,10 @@ template <class V> BRAID_INLINE V between(V x, Lane<V> low, Lane<V> high) {
   x = x < low ? splat<V>(low) : x;
   return x > high ? splat<V>(high) : x;
 }
-/// True where low < x < high; an infinite bound does not limit.
+/// True where low <= x <= high; an infinite bound does not limit, not even a NaN.
 template <class V> BRAID_INLINE auto is_inside(V x, Lane<V> low, Lane<V> high) {
   constexpr Lane<V> inf = __builtin_huge_val();
-  return ((x > low) | (splat<V>(low) == -inf)) & ((x < high) | (splat<V>(high) == inf));
+  return ((x >= low) | (splat<V>(low) == -inf)) & ((x <= high) | (splat<V>(high) == inf));
 }
 
 template <ActivationOp op, class F, class V> BRAID_INLINE V value(V x, const Numbers& p) {

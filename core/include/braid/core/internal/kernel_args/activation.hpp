@@ -16,7 +16,7 @@ enum class ActivationOp : std::uint8_t {
   elu,          ///< x <= 0 ? a (e^cx - 1) : b x
   leaky_relu,   ///< x > 0 ? x : a x
   hardtanh,     ///< x clamped to [a, b]; no gradient at the bounds
-  clamp,        ///< the same, b where a > b; no gradient at finite bounds
+  clamp,        ///< the same, b where a > b; the gradient passes at the bounds
   hardsigmoid,  ///< clamp(x + 3, 0, 6) / 6
   hardswish,    ///< x hardsigmoid(x)
   mish,         ///< x tanh(log(1 + e^x))
