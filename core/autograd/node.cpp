@@ -35,6 +35,11 @@ void already_freed(const char* name) {
       "backward: expected a graph that is still there, got one that an earlier backward freed (at ",
       name, "); pass retain_graph = true to that backward"));
 }
+
+void too_many_inputs(const char* name, std::size_t got) {
+  throw ArgumentError(
+      str("record: expected at most 8 inputs, got ", got, " (", name, "); use record_many"));
+}
 }  // namespace detail
 
 void Grads::push_back(Tensor t) {

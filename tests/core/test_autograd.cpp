@@ -257,6 +257,15 @@ TEST_CASE("autograd: an op of one's own", "[autograd]") {
   y.sum().backward();
   CHECK(wanted == std::vector<Bools>{{true, false}});
   CHECK(list(x.grad()) == List{2, 2});
+  const auto eight_ones = [](T) { return Grads(std::vector<Tensor>(8, ones({2}))); };
+  const Tensor of_eight =
+      record("many", {x, w, w, w, w, w, w, x}, ones({2}, {.device = x.device()}), eight_ones);
+  x.set_grad({});
+  of_eight.sum().backward();
+  CHECK(list(x.grad()) == List{2, 2});
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "record: expected at most 8 inputs, got 9 (many); use record_many",
+                    record("many", {x, w, w, w, w, w, w, w, w}, ones({2}), eight_ones));
   // Two outputs, one of them used: the gradient of the other is undefined. An integer output has no
   // graph.
   Bools defined;

@@ -201,6 +201,7 @@ struct Input {
   const Tensor* tensor;
 };
 [[noreturn]] void already_freed(const char* name);
+[[noreturn]] void too_many_inputs(const char* name, std::size_t got);
 
 template <class F> class NodeOf final : public autograd::Node {
  public:
@@ -246,8 +247,9 @@ void attach(const Tensor& y, Ref<autograd::Node> node, std::uint32_t output_nr);
 template <class F>
 Tensor record(const char* name, std::initializer_list<detail::Input> inputs, Tensor y, F f) {
   std::array<const Tensor*, 8> pointers;
+  if (inputs.size() > pointers.size()) detail::too_many_inputs(name, inputs.size());
   std::size_t n = 0;
-  for (const detail::Input& i : inputs) pointers.at(n++) = i.tensor;
+  for (const detail::Input& i : inputs) pointers[n++] = i.tensor;
   detail::attach(y,
                  Ref<autograd::Node>(new detail::NodeOf<F>(name, y.device(), 1,
                                                            {pointers.data(), n}, std::move(f))),
