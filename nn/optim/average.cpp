@@ -35,16 +35,19 @@ void Average::update() {
     throw ArgumentError(
         "Average: update: expected the model's own parameters, got the averaged ones; swap_out "
         "first");
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (parameters_[i].shape() != average_[i].shape())
+      throw ShapeError(str("Average: update: expected parameter ", i, " of shape ",
+                           average_[i].shape(), ", got ", parameters_[i].shape()));
   const NoGrad guard;
-  std::vector<Tensor> now;  // do everything that can fail first
+  std::vector<Tensor> now, moved;  // do everything that can fail first
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i];
-    if (p.shape() != average_[i].shape())
-      throw ShapeError(str("Average: update: expected parameter ", i, " of shape ",
-                           average_[i].shape(), ", got ", p.shape()));
-    if (average_[i].device() != p.device()) average_[i] = nn::Buffer(average_[i].to(p.device()));
+    moved.push_back(average_[i].to(p.device()));  // the same tensor if it is there already
     now.push_back(p.detach().to(average_[i].dtype()));
   }
+  for (std::size_t i = 0; i < moved.size(); ++i)
+    if (average_[i].device() != moved[i].device()) average_[i] = nn::Buffer(std::move(moved[i]));
   const double n = static_cast<double>(updates());
   const double decay = n == 0             ? 0
                        : options_.equal   ? n / (n + 1)
