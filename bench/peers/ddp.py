@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+from cores import pin, pinned_cores
+
 WORLD = 2
 
 
@@ -71,10 +73,8 @@ class Group:
 
 
 def work(rank, store):
-    import peer
-
     # before torch starts threads, so that gloo's threads stay on the same core
-    peer.pin(peer.pinned_cores())
+    pin(pinned_cores())
     import rows
     import torch
     import torch.distributed as dist

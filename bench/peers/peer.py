@@ -3,17 +3,9 @@ README.md describes the protocol."""
 
 import json
 import math
-import os
 import sys
 
-
-def pinned_cores():
-    return [int(c) for c in os.environ.get("BRAID_PIN_CORES", "").split(",") if c]
-
-
-def pin(cores):
-    if cores:
-        os.sched_setaffinity(0, cores)
+from cores import pin, pinned_cores
 
 
 def check(first, last):
