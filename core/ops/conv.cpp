@@ -168,14 +168,13 @@ void check_option(const char* op, const char* name, Size2 got, std::int64_t leas
 
 /// Checks devices, dtypes, and the shape of the bias, which is [out].
 void check_operands(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                    int spatial, std::int64_t out) {
+                    std::int64_t out) {
   ops::check_floating(op, x);
   ops::check_device(op, x, weight);
   ops::check_dtype(op, x, weight);
   if (!bias.defined()) return;
   ops::check_device(op, x, bias);
   ops::check_dtype(op, x, bias);
-  (void)spatial;
   if (bias.shape() != Shape{out})
     throw ShapeError(
         str(op, ": expected bias [", out, "] for weight ", weight.shape(), ", got ", bias.shape()));
@@ -313,14 +312,14 @@ ConvPadding::ConvPadding(const char* word) {
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
-  check_operands("conv2d", x, weight, bias, 2, weight.dim() > 0 ? weight.shape()[0] : 0);
+  check_operands("conv2d", x, weight, bias, weight.dim() > 0 ? weight.shape()[0] : 0);
   return as_images("conv2d", x, weight, bias, 2,
                    [&](const Call& call) { return conv_images(call, options); });
 }
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv1dOptions& options) {
-  check_operands("conv1d", x, weight, bias, 1, weight.dim() > 0 ? weight.shape()[0] : 0);
+  check_operands("conv1d", x, weight, bias, weight.dim() > 0 ? weight.shape()[0] : 0);
   Conv2dOptions o{.stride = {1, options.stride},
                   .padding = options.padding,
                   .dilation = {1, options.dilation},
@@ -332,7 +331,7 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& options) {
-  check_operands("conv_transpose2d", x, weight, bias, 2,
+  check_operands("conv_transpose2d", x, weight, bias,
                  weight.dim() > 1 ? all_channels(weight.shape()[1], options.groups) : 0);
   return as_images("conv_transpose2d", x, weight, bias, 2,
                    [&](const Call& call) { return transposed_images(call, options); });
@@ -340,7 +339,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose1dOptions& options) {
-  check_operands("conv_transpose1d", x, weight, bias, 1,
+  check_operands("conv_transpose1d", x, weight, bias,
                  weight.dim() > 1 ? all_channels(weight.shape()[1], options.groups) : 0);
   const ConvTranspose2dOptions o{.stride = {1, options.stride},
                                  .padding = {0, options.padding},

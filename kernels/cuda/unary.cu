@@ -143,7 +143,8 @@ BRAID_DEVICE float function_of(UnaryOp op, float x) {
     case UnaryOp::floor: return ::floorf(x);
     case UnaryOp::ceil: return ::ceilf(x);
     case UnaryOp::round: return ::rintf(x);
-    default: return ::truncf(x);
+    case UnaryOp::trunc:
+    default: return ::truncf(x);  // unary() passes only ops with is_function()
   }
 }
 BRAID_DEVICE double function_of(UnaryOp op, double x) {
@@ -167,6 +168,7 @@ BRAID_DEVICE double function_of(UnaryOp op, double x) {
     case UnaryOp::floor: return ::floor(x);
     case UnaryOp::ceil: return ::ceil(x);
     case UnaryOp::round: return ::rint(x);
+    case UnaryOp::trunc:
     default: return ::trunc(x);
   }
 }

@@ -126,7 +126,7 @@ def suites_for(path, everything):
     return emulated if path.startswith("kernels/cuda") else plain + emulated
 
 
-def configure(tree, everything):
+def configure(tree):
     for build in ("release", "simt"):
         turn = os.environ.get("BRAID_CHECK_TURN", "1")
         options = f"-DBRAID_SIMT_SEED={turn}" if build == "simt" else "-DBRAID_BUILD_DOCS=OFF"
@@ -169,7 +169,7 @@ def main():
     only = {int(i) for i in options.only.split(",") if i}
     tree = None if options.list else Tree()
     if tree:
-        configure(tree, options.all)
+        configure(tree)
     missed = tried = 0
     for index, queue in draw(options.seed, options.count):
         if only and index not in only:

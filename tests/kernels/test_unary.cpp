@@ -19,21 +19,10 @@ bool whole(UnaryOp op) {
 }
 bool has(UnaryOp op, DType t) { return t != DType::bool_ && (braid::is_floating(t) || whole(op)); }
 
-double reference_function(UnaryOp op, double x) {
-  double (*const functions[])(double) = {
-      [](double v) { return std::exp2(v); },      [](double v) { return std::expm1(v); },
-      [](double v) { return std::log1p(v); },     [](double v) { return std::log2(v); },
-      [](double v) { return std::log10(v); },     [](double v) { return std::tan(v); },
-      [](double v) { return std::asin(v); },      [](double v) { return std::acos(v); },
-      [](double v) { return std::atan(v); },      [](double v) { return std::sinh(v); },
-      [](double v) { return std::cosh(v); },      [](double v) { return std::asinh(v); },
-      [](double v) { return std::acosh(v); },     [](double v) { return std::atanh(v); },
-      [](double v) { return std::erf(v); },       [](double v) { return std::erfc(v); },
-      [](double v) { return std::floor(v); },     [](double v) { return std::ceil(v); },
-      [](double v) { return std::nearbyint(v); }, [](double v) { return std::trunc(v); }};
-  return functions[static_cast<int>(op) - static_cast<int>(UnaryOp::exp2)](x);
+bool rounds(UnaryOp op) {
+  return op == UnaryOp::floor || op == UnaryOp::ceil || op == UnaryOp::round ||
+         op == UnaryOp::trunc;
 }
-bool rounds(UnaryOp op) { return op >= UnaryOp::floor; }
 
 double reference(UnaryOp op, double x, double alpha) {
   switch (op) {
@@ -52,8 +41,28 @@ double reference(UnaryOp op, double x, double alpha) {
     case UnaryOp::square: return x * x;
     case UnaryOp::sign: return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
     case UnaryOp::pow_scalar: return std::pow(x, alpha);
-    default: return reference_function(op, x);
+    case UnaryOp::exp2: return std::exp2(x);
+    case UnaryOp::expm1: return std::expm1(x);
+    case UnaryOp::log1p: return std::log1p(x);
+    case UnaryOp::log2: return std::log2(x);
+    case UnaryOp::log10: return std::log10(x);
+    case UnaryOp::tan: return std::tan(x);
+    case UnaryOp::asin: return std::asin(x);
+    case UnaryOp::acos: return std::acos(x);
+    case UnaryOp::atan: return std::atan(x);
+    case UnaryOp::sinh: return std::sinh(x);
+    case UnaryOp::cosh: return std::cosh(x);
+    case UnaryOp::asinh: return std::asinh(x);
+    case UnaryOp::acosh: return std::acosh(x);
+    case UnaryOp::atanh: return std::atanh(x);
+    case UnaryOp::erf: return std::erf(x);
+    case UnaryOp::erfc: return std::erfc(x);
+    case UnaryOp::floor: return std::floor(x);
+    case UnaryOp::ceil: return std::ceil(x);
+    case UnaryOp::round: return std::nearbyint(x);
+    case UnaryOp::trunc: return std::trunc(x);
   }
+  throw braid::InternalError("reference: unknown op");
 }
 
 double wrap(DType t, double x) {

@@ -81,11 +81,15 @@ BRAID_DEVICE typename R::Acc join_lanes(const R& reducer, typename R::Acc value,
   return value;
 }
 
-/// One thread or one warp per output: log_lanes is 0 or 5, n at most kWarpLength.
+/// The threads that reduce one output in reduce_lanes; the value is the logarithm of their number.
+enum class Team : int { thread = 0, warp = 5 };
+
+/// One thread or one warp per output; n is at most kWarpLength.
 template <class R, class L, class W>
 __global__ void __launch_bounds__(kThreads)
-    reduce_lanes(R reducer, L load, W write, std::int64_t outputs, int n, int log_lanes) {
-  const int lanes = 1 << log_lanes, rank = log_lanes == 0 ? 0 : lane_of_thread();
+    reduce_lanes(R reducer, L load, W write, std::int64_t outputs, int n, Team team) {
+  const int log_lanes = static_cast<int>(team), lanes = 1 << log_lanes;
+  const int rank = team == Team::thread ? 0 : lane_of_thread();
   for (std::int64_t e = grid_thread() >> log_lanes; e < outputs; e += grid_threads() >> log_lanes) {
     const auto value =
         join_lanes(reducer, reduce_part(reducer, load, load.base(e), 0, n, rank, lanes), lanes);
@@ -211,7 +215,7 @@ void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
   if (const bool alone = n <= kThreadLength; alone || (!columns && n <= kWarpLength)) {
     const unsigned blocks = blocks_for(outputs, alone ? kThreads : kWarps);
     return run(op, reduce_lanes<R, L, W>, blocks, kThreads, stream, reducer, load, write, outputs,
-               static_cast<int>(n), alone ? 0 : 5);
+               static_cast<int>(n), alone ? Team::thread : Team::warp);
   }
   const std::int64_t chunk = columns ? kColumnChunk : kBlockChunk, chunks = (n - 1) / chunk + 1;
   const auto side_by_side = [&]<int Width>(std::integral_constant<int, Width>, Acc* partial) {

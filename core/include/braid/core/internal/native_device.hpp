@@ -4,7 +4,7 @@
 #include <braid/core/device.hpp>
 
 // What the GPU vendor's libraries (NCCL, cuBLAS) need to know about a device beyond the device
-// interface (backend.hpp), without their headers: see docs/decisions/0005.
+// interface (backend.hpp), without their headers: see docs/decisions/0008.
 namespace braid {
 
 /// Implemented by the backends of GPUs, in addition to DeviceBackend.
