@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # tests/acceptance.sh [binary [cpu | emulated]]: runs the acceptance tests of DataParallel on 8
 # logical CPU devices, or on 8 emulated CUDA devices with a binary of the SIMT build. It prints one
-# line for each number of the list, T01 to T36 and C1 to C9: pass, FAIL, or n/a with the reason. If
-# a part of a test is n/a, it prints another line for that part. ./dev test parallel runs it on both
-# kinds of devices.
+# line for each number of the list, T01 to T36 and C1 to C9 (docs/notes/acceptance.md): pass, FAIL,
+# or n/a with the reason. If a part of a test is n/a, it prints another line for that part. ./dev
+# test parallel runs it on both kinds of devices.
 set -euo pipefail
 binary=${1:-build/release/tests/parallel/braid_tests_parallel}
 kind=${2:-cpu}

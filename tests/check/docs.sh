@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The code in the documentation compiles. (./dev test compares what the tutorials print.)
+# The code in the documentation and in the docstrings of public headers compiles, and the numbers in
+# names of tests are explained. (./dev test compares what the tutorials print.)
 set -euo pipefail
 . tests/lib.sh
 docs/check_code.sh
+docs/check_numbers.sh
 # The check of the code must fail if it finds no code.
 mkdir -p build/check/no_code
 echo 'no code' >build/check/no_code/none.md

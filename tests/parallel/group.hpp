@@ -145,9 +145,9 @@ using parallel::DeterministicOptions;
 }  // namespace braid::test::on_device
 
 /// An acceptance test, "T01: …" to "T36: …" or "C1: …" to "C9: …": the tests of PyTorch's
-/// test_data_parallel.py and of LibTorch's parallel.cpp, by number. The originals need two GPUs and
-/// the host. These run on any devices, and skip the parts that need two devices if there is only
-/// one.
+/// test_data_parallel.py and of LibTorch's parallel.cpp, by number; docs/notes/acceptance.md says
+/// what each requires. The originals need two GPUs and the host. These run on any devices, and skip
+/// the parts that need two devices if there is only one.
 #define ACCEPTANCE(title)                                                       \
   [[maybe_unused]] static const bool BRAID_ACCEPTANCE_NAME(listed_, __LINE__) = \
       ::braid::test::list_acceptance(title);                                    \
