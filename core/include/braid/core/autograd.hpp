@@ -42,8 +42,10 @@ struct ThreadState {
   RandomScope* random = nullptr;         // likewise
   ThreadContext* context = nullptr;      // likewise
 };
+/// Returns the state of the calling thread.
 [[nodiscard]] ThreadState& thread_state() noexcept;
 
+/// Returns whether ops of this thread are recorded: true outside of NoGrad and GradMode.
 [[nodiscard]] inline bool grad_enabled() noexcept { return thread_state().grad_enabled; }
 /// While a GradMode exists, recording is on or off for its thread. The destructor restores the old
 /// state.

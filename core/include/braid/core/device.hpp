@@ -7,6 +7,7 @@
 
 namespace braid {
 
+/// The kind of a device. Emulated CUDA devices are `cuda` too.
 enum class DeviceType : std::uint8_t { cpu, cuda };
 
 /// A logical device: a type and an index, such as `cpu:0` or `cuda:1`. Cheap to copy. Each device
@@ -60,7 +61,9 @@ template <class T = void> Device default_device() {
 /// their parameters, if the options name no device. At first it is cpu:0. It holds for all threads
 /// of the process, those of data loaders included. It does not affect from_blob, files, the
 /// library's datasets, numbers that collate combines, and the state of optimizers and schedules,
-/// which are on cpu:0. Throws DeviceError for a device that does not exist.
+/// which are on cpu:0.
+///
+/// Throws    DeviceError for a device that does not exist
 ///
 ///     set_default_device(best_device());
 ///     nn::Linear model(784, 10);           // on the GPU if there is one
@@ -83,19 +86,24 @@ class DefaultDeviceGuard {
 };
 
 /// Sets the number of logical CPU devices (default 1, or BRAID_CPU_DEVICES). Must be called before
-/// the first use of any device. Throws DeviceError if devices are in use already, or unless count
-/// is in 1 … 64.
+/// the first use of any device.
+///
+/// Throws    DeviceError if devices are in use already, or unless count is in 1 … 64
 void set_cpu_device_count(int count);
 
 /// Number of threads that each CPU device computes with. Default: max(1, cores / CPU devices), or
 /// BRAID_THREADS. Results do not depend on it.
 [[nodiscard]] int num_threads();
-/// Sets it, from the next operation on. Throws ArgumentError unless 1 <= count <= 256.
+/// Sets it, from the next operation on.
+///
+/// Throws    ArgumentError unless 1 <= count <= 256
 void set_num_threads(int count);
 
 /// Blocks until all work is done that was queued on the device's default stream and on the calling
 /// thread's current stream, and rethrows its first error. For other streams use
-/// Stream::synchronize. Throws DeviceError for a device that does not exist.
+/// Stream::synchronize.
+///
+/// Throws    DeviceError for a device that does not exist
 void synchronize(Device device);
 
 }  // namespace braid

@@ -20,6 +20,9 @@ struct MemoryStats {
   std::uint64_t failures = 0;  ///< requests that threw OutOfMemoryError
 };
 
+/// Returns the statistics of the device's allocator.
+///
+/// Throws    DeviceError for a device that does not exist
 [[nodiscard]] MemoryStats memory_stats(Device device);
 /// Sets peak to in_use.
 void reset_peak_memory(Device device);

@@ -81,16 +81,19 @@ void skip_random_streams(std::uint64_t streams) noexcept;
 [[nodiscard]] Tensor randn(const Shape& shape, const TensorOptions& options = {});
 /// Uniform in [0, 1), of a floating-point dtype.
 [[nodiscard]] Tensor rand(const Shape& shape, const TensorOptions& options = {});
-/// Uniform in [low, high), of a floating-point dtype. Throws ArgumentError unless low <= high and
-/// the dtype can hold both and their distance.
+/// Uniform in [low, high), of a floating-point dtype.
+///
+/// Throws    ArgumentError unless low <= high and the dtype can hold both and their distance
 [[nodiscard]] Tensor uniform(const Shape& shape, double low, double high,
                              const TensorOptions& options = {});
-/// Uniform integers in [low, high), int64 unless another dtype is given. Throws ArgumentError
-/// unless low < high and all values are in the range of the dtype.
+/// Uniform integers in [low, high), int64 unless another dtype is given.
+///
+/// Throws    ArgumentError unless low < high and all values are in the range of the dtype
 [[nodiscard]] Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                              const TensorOptions& options = {});
-/// A random permutation of 0 … n-1 (Fisher-Yates), int64 unless another dtype is given. Throws
-/// ArgumentError for n < 0.
+/// A random permutation of 0 … n-1 (Fisher-Yates), int64 unless another dtype is given.
+///
+/// Throws    ArgumentError for n < 0
 [[nodiscard]] Tensor randperm(std::int64_t n, const TensorOptions& options = {});
 
 /// Draws category indices at random: category j with the probability of its weight over the sum of

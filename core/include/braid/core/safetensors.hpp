@@ -30,6 +30,7 @@ struct Safetensors {
   [[nodiscard]] bool contains(std::string_view name) const { return tensors.contains(name); }
 };
 
+/// The options of load_safetensors.
 struct SafetensorsOptions {
   Device device = {};                           ///< where the tensors are made
   std::uint64_t max_header = 16 * 1024 * 1024;  ///< bytes; a longer header throws LimitError
@@ -37,15 +38,16 @@ struct SafetensorsOptions {
 
 /// Reads a file and validates its structure: a malformed file throws an exception and never gives a
 /// wrong tensor.
-/// Types   BOOL (bytes 0 and 1), U8, I32, I64, F16, BF16, F32, F64; another type of the format
-///         throws FormatError, which names it
-/// Limits  100,000 tensors, rank 8 (a tensor's own limit; the format has none), names of 1,024
-///         bytes, 1 MiB of metadata
-/// Memory  besides the values, at most four bytes for each byte of the header while it is read, and
-///         then 600 bytes for each tensor: its handle and its name twice. That exceeds twice the
-///         file only if most of the tensors are empty: a file of 5.4 MiB with 100,000 of them needs
-///         up to 65 MiB.
-/// Throws  IoError; FormatError, LimitError (path, byte, field, expected, got); OutOfMemoryError
+///
+/// Types     BOOL (bytes 0 and 1), U8, I32, I64, F16, BF16, F32, F64; another type of the format
+///           throws FormatError, which names it
+/// Limits    100,000 tensors, rank 8 (a tensor's own limit; the format has none), names of 1,024
+///           bytes, 1 MiB of metadata
+/// Memory    besides the values, at most four bytes for each byte of the header while it is read,
+///           and then 600 bytes for each tensor: its handle and its name twice. That exceeds twice
+///           the file only if most of the tensors are empty: a file of 5.4 MiB with 100,000 of them
+///           needs up to 65 MiB.
+/// Throws    IoError; FormatError, LimitError (path, byte, field, expected, got); OutOfMemoryError
 [[nodiscard]] Safetensors load_safetensors(const std::string& path,
                                            const SafetensorsOptions& options = {});
 /// The same from memory; `name` is used as the path in messages.
@@ -71,8 +73,9 @@ void write_safetensors(io::OutputFile& file, std::span<const NamedTensor> tensor
 /// or not at all: it is written under another name, flushed to the disk and renamed. It may replace
 /// the file that the tensors were loaded from. Tensors may be on any device and have any strides; a
 /// tensor with two names is written twice.
-/// Throws  ArgumentError before anything is written (an undefined tensor; a name that is duplicate,
-///         not UTF-8, over 1,024 bytes or with control characters); IoError
+///
+/// Throws    ArgumentError before anything is written (an undefined tensor; a name that is
+///           duplicate, not UTF-8, over 1,024 bytes or with control characters); IoError
 template <class Range>
   requires requires(const Range& r) { r.begin() != r.end(); } &&
            std::is_lvalue_reference_v<decltype(*std::declval<const Range&>().begin())>

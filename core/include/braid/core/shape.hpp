@@ -98,17 +98,21 @@ class Shape {
   return strides;
 }
 
-/// Returns the shape that both broadcast to (the rule of PyTorch and NumPy). Throws ShapeError,
-/// naming `op`, if there is none.
+/// Returns the shape that both broadcast to (the rule of PyTorch and NumPy).
+///
+/// Throws    ShapeError, naming `op`, if there is none
 [[nodiscard]] Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
-/// Returns the number of elements. Throws ShapeError, naming `op`, for a negative size, or if
-/// elements × element size exceeds 2^63 - 1 bytes.
+/// Returns the number of elements.
+///
+/// Throws    ShapeError, naming `op`, for a negative size, or if elements × element size exceeds
+///           2^63 - 1 bytes
 [[nodiscard]] std::int64_t checked_numel(const char* op, const Shape& shape,
                                          std::size_t element_size);
 
-/// Returns dim, or dim + rank if it is negative. Throws IndexError, naming `op`, outside [-rank,
-/// rank); rank 0 counts as rank 1.
+/// Returns dim, or dim + rank if it is negative.
+///
+/// Throws    IndexError, naming `op`, outside [-rank, rank); rank 0 counts as rank 1
 [[nodiscard]] int wrap_dim(const char* op, std::int64_t dim, int rank);
 
 }  // namespace braid

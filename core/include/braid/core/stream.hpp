@@ -47,20 +47,27 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
 /// Returns the calling thread's current stream on the device: that of the innermost StreamGuard,
 /// else the device's default stream. Ops queue their work on it, and memory is allocated and reused
-/// in the order of its work. Throws DeviceError for a device that does not exist.
+/// in the order of its work.
+///
+/// Throws    DeviceError for a device that does not exist
 [[nodiscard]] Stream& current_stream(Device device);
 
 /// Makes a new stream on the device. On CUDA its work may overlap with the work of every other
 /// stream. To use a tensor on two streams, order them with wait_for, or with record and wait.
-/// Tensors made on the stream keep it alive. Throws DeviceError, CudaError.
+/// Tensors made on the stream keep it alive.
+///
+/// Throws    DeviceError, CudaError
 [[nodiscard]] std::shared_ptr<Stream> make_stream(Device device);
-/// Makes an event for streams of the device; any stream may wait for it. Throws DeviceError.
+/// Makes an event for streams of the device; any stream may wait for it.
+///
+/// Throws    DeviceError
 [[nodiscard]] std::unique_ptr<Event> make_event(Device device);
 
 /// While a guard exists, its stream is the current one of the stream's device, for the calling
 /// thread and for the workers that continue the thread's work (parallel_apply, backward). Guards
 /// nest: destroy them in the reverse order. Neither construction nor destruction waits for work.
-/// Throws ArgumentError for a null pointer.
+///
+/// Throws    ArgumentError for a null pointer
 ///
 ///     const auto side = make_stream(device);
 ///     side->wait_for(current_stream(device));    // x is ready
@@ -92,7 +99,9 @@ class StreamGuard {
 /// on. After the tensor is destroyed, the memory is reused only when all work that was queued on
 /// that stream before the destruction is done. Needed if the tensor may be destroyed before the two
 /// streams are ordered. Has no effect on the tensor's own stream, for memory that Braid does not
-/// own, and on the CPU. Throws DeviceError for a stream of another device.
+/// own, and on the CPU.
+///
+/// Throws    DeviceError for a stream of another device
 void record_stream(const Tensor& tensor, Stream& stream);
 
 }  // namespace braid

@@ -282,10 +282,13 @@ struct TensorImpl final : RefCounted {
 };
 
 /// Makes a contiguous, uninitialised tensor outside of the graph, as ops do for their results.
-/// Throws ShapeError (negative size, overflow) and OutOfMemoryError.
+///
+/// Throws    ShapeError (negative size, overflow) and OutOfMemoryError
 [[nodiscard]] Tensor make_tensor(const Shape& shape, DType dtype, Device device);
-/// Makes a view of `base`'s storage outside of the graph. Throws ShapeError unless strides and
-/// offset are >= 0 and every element lies inside the storage; overflow is checked.
+/// Makes a view of `base`'s storage outside of the graph.
+///
+/// Throws    ShapeError unless strides and offset are >= 0 and every element lies inside the
+///           storage; overflow is checked
 [[nodiscard]] Tensor make_view(const Tensor& base, const Shape& shape, const Shape& strides,
                                std::int64_t offset);
 /// Makes a tensor on a storage, with the same checks.

@@ -75,6 +75,7 @@ void begin(Open& place, const char* name, Phase phase, Device device, std::int32
 void end(Open& open, std::int64_t at = 0) noexcept;
 }  // namespace detail
 
+/// Returns whether a Recording exists.
 [[nodiscard]] inline bool enabled() noexcept { return detail::on.load(std::memory_order_relaxed); }
 /// The host's monotonic clock, in ns.
 [[nodiscard]] std::int64_t now() noexcept;

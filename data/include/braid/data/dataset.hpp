@@ -109,8 +109,9 @@ template <Dataset D> class Subset {
   std::shared_ptr<const std::vector<std::int64_t>> indices_;
 };
 
-/// Returns the first n items, and the rest. If n exceeds the size, the rest is empty. Throws
-/// ArgumentError if n < 0.
+/// Returns the first n items, and the rest. If n exceeds the size, the rest is empty.
+///
+/// Throws    ArgumentError if n < 0
 template <Dataset D>
 [[nodiscard]] std::pair<Subset<D>, Subset<D>> split(D dataset, std::int64_t n) {
   detail::check_split(n);

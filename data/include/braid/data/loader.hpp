@@ -15,6 +15,7 @@
 
 namespace braid::data {
 
+/// The options of DataLoader.
 struct LoaderOptions {
   std::int64_t batch_size = 1;
   bool shuffle = false;  ///< a new order in each epoch, determined by (seed, epoch)
@@ -98,8 +99,10 @@ class Epoch {
   std::unique_ptr<State> state_;
 };
 
-/// Returns the order of items for these options. Throws IndexError for a sampler's index that does
-/// not exist, ArgumentError if the sampler returns another number of indices than its count.
+/// Returns the order of items for these options.
+///
+/// Throws    IndexError for a sampler's index that does not exist, ArgumentError if the sampler
+///           returns another number of indices than its count
 [[nodiscard]] EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler,
                                    std::int64_t size, std::int64_t epoch, std::int64_t first = 0);
 /// Throws ArgumentError, naming `call`, if epoch < 0 or the count of batches up to it can overflow.
@@ -107,12 +110,15 @@ void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches);
 /// Returns the state of a loader for a checkpoint.
 [[nodiscard]] StateDict position_state(const Position& position, const LoaderOptions& options,
                                        std::int64_t size);
-/// Returns the position in the state, and sets the seed of the options. Throws ArgumentError for
-/// the first value that does not fit, and changes nothing then.
+/// Returns the position in the state, and sets the seed of the options.
+///
+/// Throws    ArgumentError for the first value that does not fit, and changes nothing then
 [[nodiscard]] Position load_position(std::span<const StateDict::value_type> dict,
                                      LoaderOptions& options, std::int64_t size,
                                      std::int64_t batches);
-/// Returns the options with the seed filled in. Throws ArgumentError if they are invalid.
+/// Returns the options with the seed filled in.
+///
+/// Throws    ArgumentError if they are invalid
 [[nodiscard]] LoaderOptions checked(LoaderOptions options, std::int64_t size);
 [[nodiscard]] Sampler sampler_of(const LoaderOptions& options);
 [[nodiscard]] std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler,
@@ -145,18 +151,19 @@ template <Dataset D> class BatchMakerOf final : public BatchMaker {
 
 /// Loads the items of a dataset in batches, one epoch per loop:
 ///
-///   data::DataLoader loader(dataset, {.batch_size = 64, .shuffle = true});
-///   for (auto& batch : loader) …
+///     data::DataLoader loader(dataset, {.batch_size = 64, .shuffle = true});
+///     for (auto& batch : loader) …
 ///
 /// Stores the dataset by value. Each begin() starts the next epoch (0, 1, …); set_epoch() sets the
 /// epoch that the next begin() starts. state() returns the position of the iteration. After
 /// load_state() the next begin() continues from there with the same batches, also in the middle of
 /// an epoch. Items are copied: a batch shares no memory with the dataset. Nothing is recorded for
 /// autograd.
-/// Throws  ArgumentError from the constructor: batch_size < 1, workers < 0 or > 256, shuffle and a
-///         sampler, or a dataset without items, because its empty epochs would silently train
-///         nothing (PyTorch's loader rejects it too, but only if it shuffles); WorkerError from
-///         begin() and ++, naming item, batch and epoch, with the dataset's own exception nested
+///
+/// Throws    ArgumentError from the constructor: batch_size < 1, workers < 0 or > 256, shuffle and
+///           a sampler, or a dataset without items, because its empty epochs would silently train
+///           nothing (PyTorch's loader rejects it too, but only if it shuffles); WorkerError from
+///           begin() and ++, naming item, batch and epoch, with the dataset's own exception nested
 template <Dataset D> class DataLoader {
  public:
   using Batch = data::Batch<D>;

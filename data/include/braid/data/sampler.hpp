@@ -52,15 +52,19 @@ class Sampler {
   std::shared_ptr<const Base> impl_;
 };
 
-/// Visits 0, 1, … size - 1. Throws ArgumentError for a size that is negative or exceeds the limit
-/// of a vector, OutOfMemoryError if there is not enough memory.
+/// Visits 0, 1, … size - 1.
+///
+/// Throws    ArgumentError for a size that is negative or exceeds the limit of a vector,
+///           OutOfMemoryError if there is not enough memory
 struct SequentialSampler {
   [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const;
   [[nodiscard]] std::int64_t count(std::int64_t size) const noexcept { return size; }
 };
 
 /// Visits each index once, in an order determined by (seed, epoch): Fisher-Yates with
-/// Philox4x32-10, the same on every machine. Throws as SequentialSampler does.
+/// Philox4x32-10, the same on every machine.
+///
+/// Throws    as SequentialSampler does
 struct RandomSampler {
   std::uint64_t seed = 0;
   [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const;

@@ -21,13 +21,12 @@ struct NextToken {
 /// Windows of `length` tokens as separate items, for models that keep no state from one window to
 /// the next. A dataset for DataLoader, whose batches are [batch, length].
 ///
-/// Items    get(i): input tokens[i stride … i stride + length), target the same one token later;
-///          views
-/// Size     all windows that fit: (n - length - 1) / stride + 1 for n tokens
-/// Throws   ShapeError unless the tokens are one-dimensional; DTypeError unless they are int64,
-///          int32 or uint8; DeviceError unless they are in host memory; ArgumentError for length or
-///          stride < 1, and for fewer than length + 1 tokens;
-///          IndexError from get
+/// Items     get(i): input tokens[i stride … i stride + length), target the same one token later;
+///           views
+/// Size      all windows that fit: (n - length - 1) / stride + 1 for n tokens
+/// Throws    ShapeError unless the tokens are one-dimensional; DTypeError unless they are int64,
+///           int32 or uint8; DeviceError unless they are in host memory; ArgumentError for length
+///           or stride < 1, and for fewer than length + 1 tokens; IndexError from get
 class TokenWindows {
  public:
   TokenWindows(const Tensor& tokens, std::int64_t length, std::int64_t stride = 1);
@@ -44,7 +43,7 @@ class TokenWindows {
 /// A sequence cut into `streams` parts of equal length, which are read in parallel, `length` tokens
 /// at a time. For models that carry a state from window to window:
 ///
-///   for (const auto& [input, target] : data::TokenStreams(tokens, 20, 35)) …
+///     for (const auto& [input, target] : data::TokenStreams(tokens, 20, 35)) …
 ///
 /// training::progress accepts it as a loader too.
 /// abcdefghijkl in 3 streams is [4, 3], one column per stream. In windows of 2 that is
@@ -52,13 +51,13 @@ class TokenWindows {
 ///   input  a e i     target  b f j     then  input  c g k     target  d h l
 ///          b f j             c g k
 ///
-/// Items    get(i): input [length, streams], target of the same shape, one token later; views. The
-///          last window has the remaining tokens (as in PyTorch's word_language_model: batchify and
-///          get_batch). Tokens that do not fill a row of all streams are dropped
-/// Size     the number of windows; one shorter window if a stream is shorter than `length`
-/// Throws   ShapeError unless the tokens are one-dimensional; DTypeError unless they are int64,
-///          int32 or uint8; ArgumentError for streams or length < 1, and for fewer than two tokens
-///          per stream; IndexError from get
+/// Items     get(i): input [length, streams], target of the same shape, one token later; views. The
+///           last window has the remaining tokens (as in PyTorch's word_language_model: batchify
+///           and get_batch). Tokens that do not fill a row of all streams are dropped
+/// Size      the number of windows; one shorter window if a stream is shorter than `length`
+/// Throws    ShapeError unless the tokens are one-dimensional; DTypeError unless they are int64,
+///           int32 or uint8; ArgumentError for streams or length < 1, and for fewer than two tokens
+///           per stream; IndexError from get
 class TokenStreams {
  public:
   TokenStreams(const Tensor& tokens, std::int64_t streams, std::int64_t length);

@@ -9,8 +9,9 @@ namespace braid::data {
 /// slanted, scaled and shifted, drawn with a pen of random width, with noise. Item i depends only
 /// on (seed, i), and is the same on every machine.
 ///
-/// Items  as in Mnist: image [1, 28, 28] float32 in [0, 1], label 0-dim int64; drawn by each get()
-/// Throws ArgumentError for a negative size, IndexError from get
+/// Items     as in Mnist: image [1, 28, 28] float32 in [0, 1], label 0-dim int64; drawn by each
+///           get()
+/// Throws    ArgumentError for a negative size, IndexError from get
 class SyntheticDigits {
  public:
   explicit SyntheticDigits(std::int64_t size, std::uint64_t seed = 0);

@@ -8,23 +8,28 @@
 namespace braid::data {
 
 namespace detail {
-/// Returns the size of dim 0, which must be the same for all tensors. Throws ArgumentError for a
-/// tree without tensors, ShapeError, DeviceError.
+/// Returns the size of dim 0, which must be the same for all tensors.
+///
+/// Throws    ArgumentError for a tree without tensors, ShapeError, DeviceError
 [[nodiscard]] std::int64_t row_count(const tree::Flat& flat);
-/// Replaces each tensor of `rows` by a new one with its rows at these indices. Throws IndexError.
+/// Replaces each tensor of `rows` by a new one with its rows at these indices.
+///
+/// Throws    IndexError
 void gather_rows(const tree::Flat& rows, std::span<const std::int64_t> indices, std::int64_t size);
-/// Replaces each tensor by its row `index`, without dim 0. Throws IndexError.
+/// Replaces each tensor by its row `index`, without dim 0.
+///
+/// Throws    IndexError
 void take_row(const tree::Flat& row, std::int64_t index, std::int64_t size);
 }  // namespace detail
 
 /// A dataset in memory: a tree of tensors. Item i is row i of each of them.
 ///
-///   data::TensorDataset digits(data::Labelled{images, labels});
+///     data::TensorDataset digits(data::Labelled{images, labels});
 ///
-/// Items    get(i): views of the tensors; get_batch(indices): new tensors, into which the rows are
-///          copied in one pass
-/// Throws   ArgumentError for a tree without tensors; ShapeError unless all have the same number of
-///          rows; DeviceError unless they are in host memory
+/// Items     get(i): views of the tensors; get_batch(indices): new tensors, into which the rows are
+///           copied in one pass
+/// Throws    ArgumentError for a tree without tensors; ShapeError unless all have the same number
+///           of rows; DeviceError unless they are in host memory
 template <class T> class TensorDataset {
  public:
   explicit TensorDataset(T rows)

@@ -17,8 +17,9 @@ namespace braid::data {
 
 /// Reads all bytes of a file. Looks in `folder` or, if that is empty, in the folder that the
 /// environment variable BRAID_DATA names. An absolute path needs neither.
-/// Throws  IoError; if there is no such file, its error_number is ENOENT and its text names the
-///         folder; ArgumentError for an empty name
+///
+/// Throws    IoError; if there is no such file, its error_number is ENOENT and its text names the
+///           folder; ArgumentError for an empty name
 [[nodiscard]] std::string read_text(const std::string& file, const std::string& folder = {});
 /// The same, but returns nothing if `folder` is empty and the folder in BRAID_DATA lacks the file,
 /// so that a program can fall back to synthetic_text.
@@ -30,8 +31,9 @@ namespace braid::data {
 /// depends on the verb, so that a model can learn more than word frequencies. The text depends only
 /// on (sentences, seed), and is the same on every machine. A longer text begins with the shorter
 /// ones.
-/// Throws  ArgumentError for a negative number, and for more than a string can hold;
-///         OutOfMemoryError
+///
+/// Throws    ArgumentError for a negative number, and for more than a string can hold;
+///           OutOfMemoryError
 [[nodiscard]] std::string synthetic_text(std::int64_t sentences, std::uint64_t seed = 0);
 
 /// The most frequent words of a text. Words are separated by ASCII white space. Each line, also the

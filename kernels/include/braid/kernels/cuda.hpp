@@ -29,7 +29,9 @@ enum class GemmEngine {
 };
 
 /// Returns the engine in use: the one last set by set_gemm_engine, else that of the environment
-/// variable BRAID_GEMM (braid or cublas). Throws ArgumentError if the variable has another value.
+/// variable BRAID_GEMM (braid or cublas).
+///
+/// Throws    ArgumentError if the variable has another value
 [[nodiscard]] GemmEngine gemm_engine();
 /// Sets the engine for all later products of the process. Throws DeviceError if cuBLAS
 /// (libcublas.so.13, .12, or without a version) cannot be opened; then nothing changes. With

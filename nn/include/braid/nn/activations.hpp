@@ -28,8 +28,9 @@ struct Sigmoid : Module {
 };
 
 /// x Φ(x), where Φ is the distribution function of the standard normal distribution. approximate =
-/// "tanh" uses the usual approximation by tanh. Throws ArgumentError unless approximate is "none"
-/// or "tanh".
+/// "tanh" uses the usual approximation by tanh.
+///
+/// Throws    ArgumentError unless approximate is "none" or "tanh"
 struct GELU : Module {
   std::string approximate;
   explicit GELU(std::string approximate = "none");
@@ -86,7 +87,9 @@ struct LeakyReLU : Module {
   BRAID_FIELDS()
 };
 
-/// x clamped to [min_val, max_val]. Throws ArgumentError unless min_val < max_val.
+/// x clamped to [min_val, max_val].
+///
+/// Throws    ArgumentError unless min_val < max_val
 struct Hardtanh : Module {
   double min_val, max_val;
   explicit Hardtanh(double min_val = -1, double max_val = 1);

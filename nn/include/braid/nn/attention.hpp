@@ -9,6 +9,7 @@
 
 namespace braid::nn {
 
+/// The options of MultiheadAttention.
 struct MultiheadAttentionOptions {
   double dropout = 0;  ///< applied to the attention probabilities, in training only
   bool bias = true;

@@ -22,6 +22,7 @@ namespace braid::nn {
 /// Throws    DTypeError, ShapeError
 [[nodiscard]] Tensor squash(const Tensor& s);
 
+/// The options of dynamic_routing.
 struct RoutingOptions {
   int iterations = 3;
   /// The gradient flows through the last weighted sum only, not through the coupling coefficients.
@@ -43,7 +44,9 @@ struct RoutingOptions {
 [[nodiscard]] Tensor dynamic_routing(const Tensor& votes, const RoutingOptions& options = {});
 
 /// Returns the lengths of capsules, [.., size] → [..]: the class scores of a capsule network. The
-/// gradient is 0 where the length is 0. Throws DTypeError, ShapeError.
+/// gradient is 0 where the length is 0.
+///
+/// Throws    DTypeError, ShapeError
 [[nodiscard]] Tensor capsule_lengths(const Tensor& capsules);
 
 /// Sets all capsules of a sample to 0 except one: that of its label, or, without labels, the
@@ -55,6 +58,7 @@ struct RoutingOptions {
 /// Throws    ShapeError, DTypeError, DeviceError
 [[nodiscard]] Tensor mask_capsules(const Tensor& capsules, const Tensor& labels = {});
 
+/// The options of PrimaryCapsules: those of its convolution.
 struct PrimaryCapsulesOptions {
   Size2 stride = 2;
   ConvPadding padding = 0;
@@ -79,6 +83,7 @@ struct PrimaryCapsules : Module {
   BRAID_FIELDS(conv)
 };
 
+/// The options of DigitCapsules; the first two are those of dynamic_routing.
 struct DigitCapsulesOptions {
   int iterations = 3;
   bool detach_routing = false;

@@ -7,6 +7,7 @@
 
 namespace braid::nn {
 
+/// The options of Embedding.
 struct EmbeddingOptions {
   /// A row that starts at 0 and receives no gradient. A negative index counts from the end.
   std::optional<std::int64_t> padding_idx = {};

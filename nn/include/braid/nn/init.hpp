@@ -27,13 +27,16 @@ const Tensor& ones_(const Tensor& t);
 /// The identity matrix; the tensor may be a matrix of any height and width.
 const Tensor& eye_(const Tensor& t);
 
+/// The nonlinearity after a layer.
 enum class Nonlinearity : std::uint8_t { linear, sigmoid, tanh, relu, leaky_relu, selu };
 /// The factor by which a layer's weights are scaled for the nonlinearity after it: 1, 1, 5/3, √2,
 /// √(2 / (1 + slope²)), 3/4, in the order of the enum. Only leaky_relu uses `slope`.
 [[nodiscard]] double calculate_gain(Nonlinearity nonlinearity, double slope = 0.01);
 
 /// Returns fan_in and fan_out of a weight [out, in, kernel…]: in · kernel size and out · kernel
-/// size. Throws ShapeError below two dimensions.
+/// size.
+///
+/// Throws    ShapeError below two dimensions
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> fan_in_and_out(const Tensor& weight);
 
 /// Uniform within ±gain √(6 / (fan_in + fan_out)). Glorot & Bengio 2010.
@@ -41,7 +44,9 @@ const Tensor& xavier_uniform_(const Tensor& t, double gain = 1);
 /// Normal with standard deviation gain √(2 / (fan_in + fan_out)).
 const Tensor& xavier_normal_(const Tensor& t, double gain = 1);
 
+/// Which of fan_in and fan_out scales the numbers.
 enum class Fan : std::uint8_t { in, out };
+/// The options of kaiming_uniform_ and kaiming_normal_.
 struct KaimingOptions {
   double a = 0;  ///< slope of leaky_relu
   Fan mode = Fan::in;

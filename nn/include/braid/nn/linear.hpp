@@ -7,6 +7,7 @@
 
 namespace braid::nn {
 
+/// The options of Linear.
 struct LinearOptions {
   bool bias = true;
   std::optional<Device> device = {};

@@ -29,6 +29,7 @@ using braid::SumAndCount;
                              Reduction reduction = Reduction::mean);
 [[nodiscard]] LossSum l1_loss(SumAndCount tag, const Tensor& a, const Tensor& b);
 
+/// The options of smooth_l1_loss.
 struct SmoothL1Options {
   Reduction reduction = Reduction::mean;
   double beta = 1;
@@ -40,6 +41,7 @@ struct SmoothL1Options {
 [[nodiscard]] LossSum smooth_l1_loss(SumAndCount tag, const Tensor& a, const Tensor& b,
                                      const SmoothL1Options& options = {});
 
+/// The options of huber_loss.
 struct HuberOptions {
   Reduction reduction = Reduction::mean;
   double delta = 1;
@@ -50,6 +52,7 @@ struct HuberOptions {
                                  const HuberOptions& options = {});
 
 // ---- probabilities
+/// The options of binary_cross_entropy.
 struct BceOptions {
   Reduction reduction = Reduction::mean;
   Tensor weight = {};  ///< broadcasts to the operands; the weight of each term
@@ -61,6 +64,7 @@ struct BceOptions {
 [[nodiscard]] LossSum binary_cross_entropy(SumAndCount tag, const Tensor& p, const Tensor& target,
                                            const BceOptions& options = {});
 
+/// The options of binary_cross_entropy_with_logits.
 struct BceWithLogitsOptions {
   Reduction reduction = Reduction::mean;
   Tensor weight = {};      ///< broadcasts to the operands
@@ -74,6 +78,7 @@ struct BceWithLogitsOptions {
                                                        const Tensor& target,
                                                        const BceWithLogitsOptions& options = {});
 
+/// The options of kl_div.
 struct KlDivOptions {
   Reduction reduction = Reduction::mean;
   /// The sum divided by the size of dim 0, which is the divergence itself (PyTorch's "batchmean").
@@ -88,6 +93,7 @@ struct KlDivOptions {
 [[nodiscard]] LossSum kl_div(SumAndCount tag, const Tensor& x, const Tensor& target,
                              const KlDivOptions& options = {});
 
+/// The options of poisson_nll_loss.
 struct PoissonNllOptions {
   Reduction reduction = Reduction::mean;
   bool log_input = true;  ///< x is the logarithm of the rate
@@ -100,14 +106,16 @@ struct PoissonNllOptions {
 [[nodiscard]] LossSum poisson_nll_loss(SumAndCount tag, const Tensor& x, const Tensor& target,
                                        const PoissonNllOptions& options = {});
 
+/// The options of gaussian_nll_loss.
 struct GaussianNllOptions {
   Reduction reduction = Reduction::mean;
   bool full = false;  ///< adds log(2π) / 2
   double eps = 1e-6;  ///< smaller variances count as eps
 };
 /// (log v + (x - target)² / v) / 2, where v is the variance, of x's shape or with 1 as its last
-/// size. Nix & Weigend 1994. A variance below eps gets no gradient. Throws ArgumentError if a
-/// variance is negative; the host waits for the device to check that.
+/// size. Nix & Weigend 1994. A variance below eps gets no gradient.
+///
+/// Throws    ArgumentError if a variance is negative; the host waits for the device to check that
 [[nodiscard]] Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target,
                                        const Tensor& variance,
                                        const GaussianNllOptions& options = {});
@@ -121,6 +129,7 @@ struct GaussianNllOptions {
                                       Reduction reduction = Reduction::mean);
 [[nodiscard]] LossSum soft_margin_loss(SumAndCount tag, const Tensor& x, const Tensor& target);
 
+/// The options of hinge_embedding_loss.
 struct HingeEmbeddingOptions {
   Reduction reduction = Reduction::mean;
   double margin = 1;
@@ -131,18 +140,21 @@ struct HingeEmbeddingOptions {
 [[nodiscard]] LossSum hinge_embedding_loss(SumAndCount tag, const Tensor& x, const Tensor& target,
                                            const HingeEmbeddingOptions& options = {});
 
+/// The options of cosine_embedding_loss.
 struct CosineEmbeddingOptions {
   Reduction reduction = Reduction::mean;
   double margin = 0;
 };
-/// 1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1. Shapes: a and b [n,
-/// d] and target [n], or a and b [d] and a scalar target.
+/// 1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1.
+///
+/// Shapes    a and b [n, d] and target [n], or a and b [d] and a scalar target
 [[nodiscard]] Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target,
                                            const CosineEmbeddingOptions& options = {});
 [[nodiscard]] LossSum cosine_embedding_loss(SumAndCount tag, const Tensor& a, const Tensor& b,
                                             const Tensor& target,
                                             const CosineEmbeddingOptions& options = {});
 
+/// The options of margin_ranking_loss.
 struct MarginRankingOptions {
   Reduction reduction = Reduction::mean;
   double margin = 0;
@@ -154,6 +166,7 @@ struct MarginRankingOptions {
                                           const Tensor& target,
                                           const MarginRankingOptions& options = {});
 
+/// The options of triplet_margin_loss.
 struct TripletMarginOptions {
   Reduction reduction = Reduction::mean;
   double margin = 1;
@@ -162,7 +175,9 @@ struct TripletMarginOptions {
 };
 /// max(0, |anchor - positive| - |anchor - negative| + margin), with Euclidean lengths over the last
 /// dim: [n, d] → n terms. With swap, |positive - negative| replaces |anchor - negative| where it is
-/// smaller. Balntas et al. 2016 (swap). Throws ArgumentError unless margin > 0 and eps >= 0.
+/// smaller. Balntas et al. 2016 (swap).
+///
+/// Throws    ArgumentError unless margin > 0 and eps >= 0
 [[nodiscard]] Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive,
                                          const Tensor& negative,
                                          const TripletMarginOptions& options = {});
@@ -170,6 +185,7 @@ struct TripletMarginOptions {
                                           const Tensor& positive, const Tensor& negative,
                                           const TripletMarginOptions& options = {});
 
+/// The options of capsule_margin_loss.
 struct CapsuleMarginOptions {
   Reduction reduction = Reduction::mean;
   double present = 0.9;  ///< the least length of the capsule of a class that is present

@@ -22,6 +22,7 @@ struct Module {
   ~Module() = default;
 };
 
+/// A type that derives from Module.
 template <class M>
 concept IsModule = std::derived_from<M, Module>;
 

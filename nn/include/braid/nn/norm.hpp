@@ -9,6 +9,7 @@
 // bias 0) are PyTorch's.
 namespace braid::nn {
 
+/// The options of LayerNorm.
 struct LayerNormOptions {
   double eps = 1e-5;
   bool elementwise_affine = true;
@@ -17,8 +18,9 @@ struct LayerNormOptions {
   std::optional<DType> dtype = {};
 };
 
-/// braid::layer_norm over the last dims; weight and bias [normalized_shape]. Throws ShapeError if
-/// the shape has no dims.
+/// braid::layer_norm over the last dims; weight and bias [normalized_shape].
+///
+/// Throws    ShapeError if the shape has no dims
 struct LayerNorm : Module {
   Shape normalized_shape;
   double eps;
@@ -31,6 +33,7 @@ struct LayerNorm : Module {
   BRAID_FIELDS(weight, bias)
 };
 
+/// The options of RMSNorm.
 struct RMSNormOptions {
   std::optional<double> eps = {};  ///< default: the machine epsilon of x's dtype
   bool elementwise_affine = true;
@@ -51,6 +54,7 @@ struct RMSNorm : Module {
   BRAID_FIELDS(weight)
 };
 
+/// The options of GroupNorm.
 struct GroupNormOptions {
   double eps = 1e-5;
   bool affine = true;
@@ -58,8 +62,9 @@ struct GroupNormOptions {
   std::optional<DType> dtype = {};
 };
 
-/// braid::group_norm; weight and bias [channels]. Throws ArgumentError unless num_groups divides
-/// the number of channels.
+/// braid::group_norm; weight and bias [channels].
+///
+/// Throws    ArgumentError unless num_groups divides the number of channels
 struct GroupNorm : Module {
   std::int64_t num_groups, num_channels;
   double eps;
@@ -72,6 +77,7 @@ struct GroupNorm : Module {
   BRAID_FIELDS(weight, bias)
 };
 
+/// The options of BatchNorm1d, BatchNorm2d and SyncBatchNorm.
 struct BatchNormOptions {
   double eps = 1e-5;
   std::optional<double> momentum = 0.1;  ///< empty: the mean over all batches so far

@@ -14,17 +14,17 @@ namespace detail {
 
 /// A tensor that is trained and saved. It is a leaf, and requires a gradient unless told otherwise.
 ///
-/// Copies      copying a struct copies its parameters with their numbers, so a copied model has
-///             separate weights. A single parameter must be copied explicitly,
-///             `nn::Parameter own(fc.weight)`. `auto w = fc.weight` does not compile, because it
-///             looks like a second name for the same weight; for that write
-///             `const Tensor w = fc.weight` or use a reference. Copying a tied parameter outside
-///             clone and replicate throws ArgumentError. (g++ cannot copy a std::array of
-///             parameters; it can copy a std::vector of them, and an array of layers)
-/// Assignment  copies too: `decoder.weight = encoder.weight` stores a new tensor with the same
-///             numbers and does not tie them, unlike in PyTorch; use nn::tie(decoder.weight,
-///             encoder.weight) for that. Optimizers made before keep the old tensor. (to,
-///             load_state_dict and copy_ write into the existing tensor)
+/// Copies    copying a struct copies its parameters with their numbers, so a copied model has
+///           separate weights. A single parameter must be copied explicitly:
+///           `nn::Parameter own(fc.weight)`. `auto w = fc.weight` does not compile, because it looks
+///           like a second name for the same weight; for that write `const Tensor w = fc.weight` or
+///           use a reference. Copying a tied parameter outside clone and replicate throws
+///           ArgumentError. (g++ cannot copy a std::array of parameters; it can copy a std::vector
+///           of them, and an array of layers)
+/// Assigned  copies too: `decoder.weight = encoder.weight` stores a new tensor with the same
+///           numbers and does not tie them, unlike in PyTorch; use nn::tie(decoder.weight,
+///           encoder.weight) for that. Optimizers made before keep the old tensor. (to,
+///           load_state_dict and copy_ write into the existing tensor)
 class Parameter : public Tensor {
  public:
   static constexpr tree::Kind braid_kind = tree::Kind::parameter;
@@ -65,8 +65,10 @@ class Buffer : public Tensor {
 };
 
 /// Makes `a` the same tensor as `b`, permanently: clone, replicate, to, state_dict and
-/// load_state_dict preserve the tie, and parameters() lists the tensor once. Throws ArgumentError
-/// if one is undefined; ShapeError, DTypeError or DeviceError if shapes, dtypes or devices differ.
+/// load_state_dict preserve the tie, and parameters() lists the tensor once.
+///
+/// Throws    ArgumentError if one is undefined; ShapeError, DTypeError or DeviceError if shapes,
+///           dtypes or devices differ
 void tie(Parameter& a, Parameter& b);
 
 }  // namespace braid::nn

@@ -9,7 +9,9 @@
 // (braid/core/ops/pool.hpp) document shapes, options and errors.
 namespace braid::nn {
 
-/// For example `nn::MaxPool2d{2}` or `nn::MaxPool2d{3, {.stride = 2, .padding = 1}}`.
+/// braid::max_pool2d as a layer.
+///
+///     nn::MaxPool2d half{2}, overlapping{3, {.stride = 2, .padding = 1}};
 struct MaxPool2d : Module {
   Size2 kernel_size;
   MaxPool2dOptions options;
@@ -19,6 +21,7 @@ struct MaxPool2d : Module {
   BRAID_FIELDS()
 };
 
+/// braid::max_pool1d as a layer.
 struct MaxPool1d : Module {
   std::int64_t kernel_size;
   MaxPool1dOptions options;
@@ -28,6 +31,7 @@ struct MaxPool1d : Module {
   BRAID_FIELDS()
 };
 
+/// braid::avg_pool2d as a layer.
 struct AvgPool2d : Module {
   Size2 kernel_size;
   AvgPool2dOptions options;
@@ -37,6 +41,7 @@ struct AvgPool2d : Module {
   BRAID_FIELDS()
 };
 
+/// braid::avg_pool1d as a layer.
 struct AvgPool1d : Module {
   std::int64_t kernel_size;
   AvgPool1dOptions options;
@@ -46,6 +51,7 @@ struct AvgPool1d : Module {
   BRAID_FIELDS()
 };
 
+/// braid::adaptive_avg_pool2d as a layer.
 struct AdaptiveAvgPool2d : Module {
   Size2 output_size;
   explicit AdaptiveAvgPool2d(Size2 output_size);
@@ -54,6 +60,7 @@ struct AdaptiveAvgPool2d : Module {
   BRAID_FIELDS()
 };
 
+/// braid::adaptive_avg_pool1d as a layer.
 struct AdaptiveAvgPool1d : Module {
   std::int64_t output_size;
   explicit AdaptiveAvgPool1d(std::int64_t output_size);
@@ -62,6 +69,7 @@ struct AdaptiveAvgPool1d : Module {
   BRAID_FIELDS()
 };
 
+/// braid::adaptive_max_pool2d as a layer.
 struct AdaptiveMaxPool2d : Module {
   Size2 output_size;
   explicit AdaptiveMaxPool2d(Size2 output_size);

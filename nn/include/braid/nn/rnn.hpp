@@ -14,8 +14,10 @@
 namespace braid { enum class RnnKind : std::uint8_t; }
 namespace braid::nn {
 
+/// The function of an RNN's state.
 enum class Nonlinearity : std::uint8_t { tanh, relu };
 
+/// The options of LSTM, and as GRUOptions those of GRU.
 struct LSTMOptions {
   std::int64_t num_layers = 1;
   bool bias = true;
@@ -27,6 +29,7 @@ struct LSTMOptions {
   std::optional<DType> dtype = {};  ///< floating point
 };
 using GRUOptions = LSTMOptions;
+/// The options of RNN: those of LSTM, and the nonlinearity.
 struct RNNOptions {
   std::int64_t num_layers = 1;
   bool bias = true;
@@ -43,11 +46,13 @@ struct LSTMState {
   Tensor h, c;
   BRAID_FIELDS(h, c)
 };
+/// The result of an LSTM; shapes as there.
 struct LSTMOutput {
   Tensor output, h_n, c_n;
   [[nodiscard]] LSTMState state() const { return {h_n, c_n}; }
   BRAID_FIELDS(output, h_n, c_n)
 };
+/// The result of a GRU or an RNN; shapes as in LSTM.
 struct RNNOutput {
   Tensor output, h_n;
   BRAID_FIELDS(output, h_n)
@@ -111,12 +116,14 @@ struct RNN : Recurrent {
   BRAID_UNNAMED_FIELD(weights)
 };
 
+/// The options of RNNCell.
 struct RNNCellOptions {
   bool bias = true;
   Nonlinearity nonlinearity = Nonlinearity::tanh;
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};
 };
+/// The options of LSTMCell, and as GRUCellOptions those of GRUCell.
 struct LSTMCellOptions {
   bool bias = true;
   std::optional<Device> device = {};
@@ -124,8 +131,10 @@ struct LSTMCellOptions {
 };
 using GRUCellOptions = LSTMCellOptions;
 
-/// One step of an RNN. Shapes: x [B, input_size] or [input_size], h [B, H] or [H] (zeros if
-/// undefined) → the shape of h.
+/// One step of an RNN.
+///
+/// Shapes    x [B, input_size] or [input_size], h [B, H] or [H] (zeros if undefined) → the shape of
+///           h
 struct RNNCell : Module {
   std::int64_t input_size, hidden_size;
   Parameter weight_ih, weight_hh, bias_ih, bias_hh;

@@ -15,8 +15,10 @@
 // unless batch_first. A mask hides a key where it is true (AttentionCall).
 namespace braid::nn {
 
+/// The activation of a feed-forward network.
 enum class TransformerActivation : std::uint8_t { relu, gelu };
 
+/// The options of TransformerEncoderLayer and TransformerDecoderLayer.
 struct TransformerOptions {
   std::int64_t dim_feedforward = 2048;
   double dropout = 0.1;
@@ -92,6 +94,7 @@ struct TransformerDecoder : Module {
   BRAID_FIELDS_DECLARED(layers, norm)
 };
 
+/// The options of PositionalEncoding.
 struct PositionalEncodingOptions {
   double dropout = 0.1;
   std::int64_t max_len = 5000;

@@ -17,6 +17,7 @@
 // modules is missing from a BRAID_FIELDS (see tree::flatten).
 namespace braid {
 
+/// Whether load_state_dict adapts the keys of a dict from a DataParallel.
 enum class StripPrefix : std::uint8_t {
   /// If all keys of the dict differ from the model's keys only by the prefix `module.`, the prefix
   /// is removed or added. DataParallel puts it before every name.
@@ -24,6 +25,7 @@ enum class StripPrefix : std::uint8_t {
   never
 };
 
+/// The options of load_state_dict.
 struct LoadOptions {
   StripPrefix strip_prefix = StripPrefix::automatic;
   /// false: missing and unexpected keys are reported, not thrown. Shapes and dtypes must fit
@@ -32,6 +34,7 @@ struct LoadOptions {
   bool tensors = false;  ///< also load plain Tensor fields
 };
 
+/// The options of state_dict.
 struct StateDictOptions {
   bool tensors = false;  ///< also include plain Tensor fields
 };
@@ -113,9 +116,10 @@ template <class M> [[nodiscard]] std::int64_t parameter_count(const M& m) {
 
 /// Returns the parameters and buffers by path, in field order. They share the model's memory and
 /// are detached from the graph; a tied one is listed under each of its names. Plain Tensor fields
-/// are included only with options.tensors. Throws ArgumentError if two paths are equal (possible
-/// with a map key that contains a dot), and if the tree has only plain tensors and options.tensors
-/// is false.
+/// are included only with options.tensors.
+///
+/// Throws    ArgumentError if two paths are equal (possible with a map key that contains a dot),
+///           and if the tree has only plain tensors and options.tensors is false
 template <class M>
 [[nodiscard]] StateDict state_dict(const M& m, const StateDictOptions& options = {}) {
   check_tree<M>();
@@ -139,8 +143,9 @@ LoadReport load_state_dict(M& m, std::span<const StateDict::value_type> dict,
 /// Moves a tree to a device and converts its floating point tensors to a dtype, in place.
 /// Parameters and buffers keep their identity, so optimizers and ties made before remain valid;
 /// their gradients are moved too. Plain Tensor fields become the result of Tensor::to. Either all
-/// tensors are moved or, if an exception is thrown, none. Throws DeviceError, OutOfMemoryError;
-/// DTypeError if dtype is not floating point.
+/// tensors are moved or, if an exception is thrown, none.
+///
+/// Throws    DeviceError, OutOfMemoryError; DTypeError if dtype is not floating point
 template <class T> void to(T& t, Device device, std::optional<DType> dtype = {}) {
   static_assert(!std::is_const_v<T>,
                 "braid: to(tree, device) changes the tree, which is const here");
@@ -181,8 +186,10 @@ template <class M> void zero_grad(const M& m) {
   detail::ClearOthers()(tree::Name(), m);
 }
 
-/// Sets requires_grad of all parameters: false freezes them. Throws AutogradError if one is not a
-/// leaf, or DTypeError if one is not floating point; then nothing was changed.
+/// Sets requires_grad of all parameters: false freezes them.
+///
+/// Throws    AutogradError if one is not a leaf, or DTypeError if one is not floating point; then
+///           nothing was changed
 template <class M> void requires_grad_(const M& m, bool on = true) {
   check_tree<M>();
   detail::require_gradients(tree::flatten(m), on);

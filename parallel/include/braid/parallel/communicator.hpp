@@ -105,8 +105,10 @@ class Communicator {
 };
 
 /// Returns a communicator for devices of this process that copies and adds through the device
-/// interface. It works between any devices. Throws DeviceError for a device that does not exist or
-/// is listed twice, ArgumentError for an empty list.
+/// interface. It works between any devices.
+///
+/// Throws    DeviceError for a device that does not exist or is listed twice, ArgumentError for an
+///           empty list
 [[nodiscard]] std::unique_ptr<Communicator> make_local_communicator(std::vector<Device> devices);
 
 /// Returns a communicator for CUDA devices of this process that uses NVIDIA's NCCL (libnccl.so.2,
@@ -117,9 +119,9 @@ class Communicator {
 /// device must be a different GPU. NCCL 2.30 and newer can share a GPU between devices as an
 /// experiment, if NCCL_MULTI_RANK_GPU_ENABLE=1 is set. Emulated devices use a fake NCCL.
 ///
-/// Throws DeviceError (no library, one that is too old, a device that is not CUDA, a GPU listed
-/// twice), ArgumentError (an empty list, a timeout that is not positive), CommError if the library
-/// reports an error, CommTimeoutError.
+/// Throws    DeviceError (no library, one that is too old, a device that is not CUDA, a GPU listed
+///           twice), ArgumentError (an empty list, a timeout that is not positive), CommError if
+///           the library reports an error, CommTimeoutError
 [[nodiscard]] std::unique_ptr<Communicator> make_nccl_communicator(std::vector<Device> devices,
                                                                    double timeout = 600);
 
@@ -138,16 +140,20 @@ struct CommunicatorOptions {
 
 /// Returns the options last set by set_communicator_options. Without them, returns those of the
 /// environment: BRAID_COMMUNICATOR (automatic, local, nccl) and BRAID_COMMUNICATOR_TIMEOUT
-/// (seconds). Throws ArgumentError if these have other values.
+/// (seconds).
+///
+/// Throws    ArgumentError if these have other values
 [[nodiscard]] CommunicatorOptions communicator_options();
-/// Sets the options of all communicators created from now on, and calls reset_communicators. Throws
-/// ArgumentError for a timeout that is not positive.
+/// Sets the options of all communicators created from now on, and calls reset_communicators.
+///
+/// Throws    ArgumentError for a timeout that is not positive
 void set_communicator_options(const CommunicatorOptions& options);
 
 /// Returns the communicator for these devices. Only this function chooses the kind. Communicators
 /// are kept for the process, also after an error, so that no caller misses the error. Any thread
-/// may use them. Throws what the functions that make them throw, and ArgumentError for wrong
-/// options.
+/// may use them.
+///
+/// Throws    what the functions that make them throw, and ArgumentError for wrong options
 [[nodiscard]] std::shared_ptr<Communicator> communicator_over(std::span<const Device> devices);
 /// Forgets the communicators kept by communicator_over, so that the next use makes new ones. Call
 /// it after a CommError. A forgotten communicator is destroyed with its last user.

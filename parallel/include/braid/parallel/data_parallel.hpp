@@ -46,27 +46,27 @@ struct DataParallelOptions {
 /// Splits the batch over devices, runs a replica of the module on each at the same time, and
 /// gathers the outputs: `DataParallel model(Net{});`.
 ///
-/// Forward     scatter → replicate on the devices that get rows → parallel_apply → gather. With one
-///             device: the module itself, with the arguments moved there. With an empty list: the
-///             module itself, with the arguments as they are
-/// Placement   with several devices the module stays where it is, and must be on the first one:
-///             `to(model, device)`; with one device the constructor moves it there
-/// Arguments   any number of trees (split) and plain values (given to every replica); their tensors
-///             may be on any device
-/// Output      a tree of tensors on output_device, by default the first device. Other outputs
-///             cannot be gathered from several devices
-/// Gradient    of a loss of the gathered output: the same as on one device, summed over the
-///             replicas into the module's own parameters
-/// Throws      at construction: DeviceError for devices that do not exist or appear twice. At each
-///             call: DeviceError `module must have its parameters and buffers on device cpu:0
-///             (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc.weight')`;
-///             ReplicaError; what scatter and gather throw. In backward: ReplicaError for an error
-///             in an op that a replica recorded. ArgumentError in a replica of another
-///             DataParallel, if the type of the model did not show it
-/// Notes       values that replicas write to plain fields are lost, unless the module has
-///             sync_state; what replica 0 writes in place to buffers stays. A copy has separate
-///             weights. `DataParallel(DataParallel(x))` is a copy of the inner one; nesting is an
-///             error at compile time
+/// Forward   scatter → replicate on the devices that get rows → parallel_apply → gather. With one
+///           device: the module itself, with the arguments moved there. With an empty list: the
+///           module itself, with the arguments as they are
+/// Device    with several devices the module stays where it is, and must be on the first one:
+///           `to(model, device)`; with one device the constructor moves it there
+/// Inputs    any number of trees (split) and plain values (given to every replica); their tensors
+///           may be on any device
+/// Output    a tree of tensors on output_device, by default the first device. Other outputs cannot
+///           be gathered from several devices
+/// Gradient  of a loss of the gathered output: the same as on one device, summed over the replicas
+///           into the module's own parameters
+/// Throws    at construction: DeviceError for devices that do not exist or appear twice. At each
+///           call: DeviceError `module must have its parameters and buffers on device cpu:0
+///           (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc.weight')`;
+///           ReplicaError; what scatter and gather throw. In backward: ReplicaError for an error in
+///           an op that a replica recorded. ArgumentError in a replica of another DataParallel, if
+///           the type of the model did not show it
+/// Notes     values that replicas write to plain fields are lost, unless the module has sync_state;
+///           what replica 0 writes in place to buffers stays. A copy has separate weights.
+///           `DataParallel(DataParallel(x))` is a copy of the inner one; nesting is an error at
+///           compile time
 template <class M> struct DataParallel : nn::Module {
   M module;
 

@@ -35,12 +35,12 @@ namespace detail {
 /// statistics) is added in the fixed order of Communicator::reduce. A device computes consecutive
 /// parts one at a time.
 ///
-/// Forward     as DataParallel, with a replica for each part. `replicas(…)` returns one output for
-///             each. One device runs part by part too
-/// Gradient    the same bits for any number of devices, over any communicator
-/// Limits      the pieces of work are smaller, which costs speed. Random tensors that the model
-///             creates, and sums that it computes over its input, are those of a part
-/// Throws      ArgumentError for virtual_replicas < 1 or no devices; else as DataParallel
+/// Forward   as DataParallel, with a replica for each part. `replicas(…)` returns one output for
+///           each. One device runs part by part too
+/// Gradient  the same bits for any number of devices, over any communicator
+/// Limits    the pieces of work are smaller, which costs speed. Random tensors that the model
+///           creates, and sums that it computes over its input, are those of a part
+/// Throws    ArgumentError for virtual_replicas < 1 or no devices; else as DataParallel
 template <class M> struct DeterministicDataParallel : DataParallel<M> {
   explicit DeterministicDataParallel(M&& m, const DeviceList& on = devices(),
                                      const DeterministicOptions& options = {})

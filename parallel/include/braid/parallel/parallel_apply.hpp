@@ -90,10 +90,11 @@ auto apply_within(const std::vector<M>& modules, const std::vector<I>& inputs,
 /// With `devices`, output tensors on another device are moved to the replica's device. Without it,
 /// each call uses the device of its input's first tensor.
 ///
-/// After all calls have ended, throws ReplicaError if any of them threw: `Caught <Type> in replica
-/// i on device d: …` for the lowest index, with the original exception nested. Throws ArgumentError
-/// if the lengths differ, and DeviceError if a device does not exist, is listed twice, or cannot be
-/// resolved.
+/// Gradient  through the calls, which are recorded as the caller's mode says
+/// Throws    ReplicaError, after all calls have ended, if any of them threw: `Caught <Type> in
+///           replica i on device d: …` for the lowest index, with the original exception nested;
+///           ArgumentError if the lengths differ; DeviceError if a device does not exist, is listed
+///           twice, or cannot be resolved
 template <class M, class I>
 auto parallel_apply(const std::vector<M>& modules, const std::vector<I>& inputs,
                     const DeviceList& devices = {}) {

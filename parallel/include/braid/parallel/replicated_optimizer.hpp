@@ -28,15 +28,15 @@ void step_together(ReplicatedParameters& replicas, std::span<optim::Optimizer* c
 ///       return optim::AdamW(p, {.lr = 1e-3});
 ///     });
 ///
-/// Gradients   backward leaves the gradient of each replica in its device's copy. step(), or
-///             reduce(), sums them in the module's own parameters, in the order of
-///             Communicator::reduce (fixed by `local`). To clip or inspect gradients, call reduce()
-///             first. Several backwards before a step accumulate.
-/// Throws      ArgumentError for a model without devices, for a DeterministicDataParallel, or if
-///             the model's parameters have been replaced; what the optimizers throw; Error after a
-///             step that failed on one device after others had taken it, until load_state
-/// Notes       the summed gradient is not differentiable; second derivatives with respect to inputs
-///             accumulate as usual
+/// Gradient  backward leaves the gradient of each replica in its device's copy. step(), or
+///           reduce(), sums them in the module's own parameters, in the order of
+///           Communicator::reduce (fixed by `local`). To clip or inspect gradients, call reduce()
+///           first. Several backwards before a step accumulate.
+/// Throws    ArgumentError for a model without devices, for a DeterministicDataParallel, or if the
+///           model's parameters have been replaced; what the optimizers throw; Error after a step
+///           that failed on one device after others had taken it, until load_state
+/// Notes     the summed gradient is not differentiable; second derivatives with respect to inputs
+///           accumulate as usual
 template <class O> class ReplicatedOptimizer {
  public:
   /// `make(parameters)` returns the optimizer of one device. It is called once per device, with the

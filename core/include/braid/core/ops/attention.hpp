@@ -19,6 +19,7 @@ namespace braid {
 /// dropout   of the probabilities with probability dropout_p, in training and evaluation alike, as
 ///           in PyTorch; the random numbers are those of dropout, with the rows along dim 0
 /// scale     1 / √width by default
+///
 /// Gradient  by a fused kernel that computes the probabilities again. Gradients of gradients use
 ///           recorded ops, which store the scores
 /// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for a mask together with is_causal,

@@ -33,11 +33,14 @@ namespace braid {
 [[nodiscard]] Tensor logical_xor(const Tensor& a, const Tensor& b);
 
 /// True if the shapes are equal and |a - b| <= atol + rtol |b| for all elements. An infinity is
-/// close only to itself, NaN to nothing. Throws DeviceError for two devices.
+/// close only to itself, NaN to nothing.
+///
+/// Throws    DeviceError for two devices
 [[nodiscard]] bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5,
                             double atol = 1e-8);
-/// True if shapes, dtypes and elements are equal (NaN differs from itself). Throws DeviceError for
-/// two devices.
+/// True if shapes, dtypes and elements are equal (NaN differs from itself).
+///
+/// Throws    DeviceError for two devices
 [[nodiscard]] bool equal(const Tensor& a, const Tensor& b);
 
 }  // namespace braid

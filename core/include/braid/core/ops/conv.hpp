@@ -33,6 +33,7 @@ struct ConvPadding {
 
 // The options of the functions, and of the layers of the same names in braid/nn/conv.hpp. bias,
 // device and dtype are for the layers, which make their parameters; the functions ignore them.
+/// The options of conv1d and nn::Conv1d.
 struct Conv1dOptions {
   std::int64_t stride = 1;
   ConvPadding padding = 0;  ///< numbers, "same" or "valid"
@@ -43,6 +44,7 @@ struct Conv1dOptions {
   std::optional<DType> dtype = {};  ///< floating point
 };
 
+/// The options of conv2d and nn::Conv2d.
 struct Conv2dOptions {
   Size2 stride = 1;
   ConvPadding padding = 0;
@@ -53,6 +55,7 @@ struct Conv2dOptions {
   std::optional<DType> dtype = {};
 };
 
+/// The options of conv_transpose1d and nn::ConvTranspose1d.
 struct ConvTranspose1dOptions {
   std::int64_t stride = 1;
   std::int64_t padding = 0;
@@ -64,6 +67,8 @@ struct ConvTranspose1dOptions {
   std::optional<DType> dtype = {};
 };
 
+/// The options of conv_transpose2d and nn::ConvTranspose2d. output_padding is added to the size at
+/// the end only.
 struct ConvTranspose2dOptions {
   Size2 stride = 1;
   Size2 padding = 0;

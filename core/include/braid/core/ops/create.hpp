@@ -34,7 +34,9 @@ struct Literal {
 };
 
 /// A tensor of the given numbers: float32 if any is floating point, else int64 if any is an
-/// integer, else bool, unless options.dtype is set. Throws ShapeError for ragged braces.
+/// integer, else bool, unless options.dtype is set.
+///
+/// Throws    ShapeError for ragged braces
 [[nodiscard]] Tensor tensor(const Literal& numbers, const TensorOptions& options = {});
 /// A tensor of one dimension from a vector; its dtype is that of T unless options.dtype is set.
 template <Element T>
@@ -52,8 +54,9 @@ template <Element T>
                           const TensorOptions& options = {});
 /// start, start + step, … up to end, which is excluded: int64 if all three are integers, else
 /// float32, unless options.dtype is set. Fractions are computed in float64 as start + i step.
-/// Throws ArgumentError if step is 0 or leads away from end, and for numbers that are not finite;
-/// DTypeError for fractions in an integer dtype.
+///
+/// Throws    ArgumentError if step is 0 or leads away from end, and for numbers that are not
+///           finite; DTypeError for fractions in an integer dtype
 ///
 ///     arange(4)          // 0 1 2 3
 ///     arange(0, 1, 0.25) // 0 0.25 0.5 0.75
@@ -62,8 +65,9 @@ template <Element T>
 [[nodiscard]] Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options);
 [[nodiscard]] Tensor arange(const Scalar& end, const TensorOptions& options = {});
 /// `steps` numbers from start to end, both included; float32 unless options.dtype is set. Each is
-/// computed in float64 from the nearer end. One step gives start. Throws ArgumentError for negative
-/// steps, DTypeError for integers and bool.
+/// computed in float64 from the nearer end. One step gives start.
+///
+/// Throws    ArgumentError for negative steps, DTypeError for integers and bool
 [[nodiscard]] Tensor linspace(double start, double end, std::int64_t steps,
                               const TensorOptions& options = {});
 /// The identity matrix [n, n].
@@ -79,8 +83,9 @@ template <Element T>
 
 /// A tensor on memory that the caller owns, contiguous, not copied. `deleter` (may be empty) is
 /// called when the last tensor on it is destroyed. The memory must be on `device` (default cpu:0),
-/// hold shape.numel() elements of T and be aligned for T. Throws ArgumentError for a null pointer
-/// with elements, and for a pointer that is not aligned.
+/// hold shape.numel() elements of T and be aligned for T.
+///
+/// Throws    ArgumentError for a null pointer with elements, and for a pointer that is not aligned
 template <class T>
 [[nodiscard]] Tensor from_blob(T* data, const Shape& shape, std::function<void()> deleter = {},
                                Device device = {});

@@ -26,12 +26,15 @@ namespace braid {
 /// Throws    ShapeError, DTypeError, DeviceError, IndexError
 [[nodiscard]] Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index,
                              const Tensor& src);
-/// The same with one number for all. Throws DTypeError for a value that x's dtype cannot hold.
+/// The same with one number for all.
+///
+/// Throws    DTypeError for a value that x's dtype cannot hold
 [[nodiscard]] Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index,
                              const Scalar& value);
 
-/// x with src added at the index. Shapes, types and errors as scatter. Gradient: dy to x; dy at the
-/// index to src.
+/// x with src added at the index. Shapes, types and errors as scatter.
+///
+/// Gradient  dy to x; dy at the index to src
 [[nodiscard]] Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index,
                                  const Tensor& src);
 
@@ -45,7 +48,9 @@ namespace braid {
                                const Tensor& source, const Scalar& alpha = 1);
 
 /// gather, where x and index broadcast against each other except in dim. With the indices of
-/// argsort it sorts. Throws as gather.
+/// argsort it sorts.
+///
+/// Throws    as gather
 [[nodiscard]] Tensor take_along_dim(const Tensor& x, const Tensor& index, std::int64_t dim);
 
 }  // namespace braid

@@ -9,14 +9,19 @@
 namespace braid {
 
 /// Slices of x along dim by an int64 index of rank 1; negative indices count from the end. Returns
-/// a copy. Gradient: slices of dy added to the rows they came from, in the order of the index.
-/// Throws IndexError for an index out of range, DTypeError unless the index is int64.
+/// a copy.
+///
+/// Gradient  slices of dy added to the rows they came from, in the order of the index
+/// Throws    IndexError for an index out of range, DTypeError unless the index is int64
 [[nodiscard]] Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index);
 /// Rows of a table, selected by index. The arguments are in ATen's order; PyTorch's F.embedding has
-/// the index first, which throws DTypeError here. Shapes: weight [rows, width], index [..] int64 →
-/// [.., width]. Gradient: to the whole weight (not sparse); none to row padding_idx (a negative one
-/// counts from the end). Throws IndexError for an index outside [0, rows) and a padding_idx outside
-/// [-rows, rows); DTypeError, ShapeError, DeviceError.
+/// the index first, which throws DTypeError here.
+///
+/// Shapes    weight [rows, width], index [..] int64 → [.., width]
+/// Gradient  to the whole weight (not sparse); none to row padding_idx (a negative one counts from
+///           the end)
+/// Throws    IndexError for an index outside [0, rows) and a padding_idx outside [-rows, rows);
+///           DTypeError, ShapeError, DeviceError
 [[nodiscard]] Tensor embedding(const Tensor& weight, const Tensor& index,
                                std::optional<std::int64_t> padding_idx = {});
 

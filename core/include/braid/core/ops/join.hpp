@@ -8,15 +8,20 @@
 namespace braid {
 
 /// Concatenates tensors along an existing dim. Dtypes are promoted (braid::promote), as in PyTorch.
-/// Throws DeviceError unless all are on one device, ShapeError for scalars and unless all other
-/// sizes are equal, ArgumentError for an empty list. Gradient: the slices of dy.
+///
+/// Gradient  the slices of dy
+/// Throws    DeviceError unless all are on one device, ShapeError for scalars and unless all other
+///           sizes are equal, ArgumentError for an empty list
 [[nodiscard]] Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);
 [[nodiscard]] Tensor cat(std::initializer_list<Tensor> tensors, std::int64_t dim = 0);
-/// Concatenates tensors of one shape along a new dim. Throws as cat.
+/// Concatenates tensors of one shape along a new dim.
+///
+/// Throws    as cat
 [[nodiscard]] Tensor stack(std::span<const Tensor> tensors, std::int64_t dim = 0);
 [[nodiscard]] Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t dim = 0);
-/// Views of sizes[0], sizes[1], … elements along dim. Throws ShapeError unless they sum to its
-/// size.
+/// Views of sizes[0], sizes[1], … elements along dim.
+///
+/// Throws    ShapeError unless they sum to its size
 [[nodiscard]] std::vector<Tensor> split(const Tensor& x, const IntList& sizes,
                                         std::int64_t dim = 0);
 

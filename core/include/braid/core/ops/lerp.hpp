@@ -4,8 +4,9 @@
 // Weighted sums of three tensors. Broadcasting and promotion are as in binary.hpp.
 namespace braid {
 
-/// a + weight (b - a); exactly b at weight 1. Floating point only; all three broadcast. Gradients:
-/// 1 - weight, weight and b - a.
+/// a + weight (b - a); exactly b at weight 1. Floating point only; all three broadcast.
+///
+/// Gradient  1 - weight, weight and b - a
 [[nodiscard]] Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
 [[nodiscard]] Tensor lerp(const Tensor& a, const Tensor& b, double weight);
 /// addcmul: x + value a b. addcdiv: x + value a / b, by true division: integers give float32

@@ -36,6 +36,7 @@ struct SumAndCount {
 };
 inline constexpr SumAndCount sum_and_count{};
 
+/// The options of cross_entropy.
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   /// [classes], of the logits' dtype: the weight of each class; no gradient flows to it
@@ -69,6 +70,7 @@ struct CrossEntropyOptions {
 [[nodiscard]] LossSum cross_entropy(SumAndCount tag, const Tensor& logits, const Tensor& target,
                                     const CrossEntropyOptions& options = {});
 
+/// The options of nll_loss.
 struct NllOptions {
   Reduction reduction = Reduction::mean;
   Tensor weight = {};  ///< as in cross_entropy
@@ -83,7 +85,8 @@ struct NllOptions {
                                const Tensor& labels, const NllOptions& options = {});
 
 /// (a - b)², combined over all elements. a and b have one shape and one floating-point dtype.
-/// Gradient: 2 (a - b) dy to a, times 1/numel for mean; its negative to b.
+///
+/// Gradient  2 (a - b) dy to a, times 1/numel for mean; its negative to b
 [[nodiscard]] Tensor mse_loss(const Tensor& a, const Tensor& b,
                               Reduction reduction = Reduction::mean);
 [[nodiscard]] LossSum mse_loss(SumAndCount tag, const Tensor& a, const Tensor& b);

@@ -4,6 +4,7 @@
 namespace braid {
 
 /// Matrix product.
+///
 /// Shapes    [m, k] × [k, n] → [m, n]; a vector counts as a row (left) or a column (right), and
 ///           that dim is dropped again; further leading dims are batches and broadcast
 /// Types     one dtype for both, not bool or uint8 (else DTypeError); float16 and bfloat16
@@ -35,8 +36,9 @@ namespace braid {
 /// Gradient  as matmul
 /// Throws    ArgumentError for negative dims; IndexError, ShapeError, DTypeError, DeviceError
 [[nodiscard]] Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t dims = 2);
-/// The same over dims_a of a and dims_b of b, paired in order. Throws ArgumentError if the lists
-/// differ in length or name a dim twice.
+/// The same over dims_a of a and dims_b of b, paired in order.
+///
+/// Throws    ArgumentError if the lists differ in length or name a dim twice
 [[nodiscard]] Tensor tensordot(const Tensor& a, const Tensor& b, const IntList& dims_a,
                                const IntList& dims_b);
 

@@ -39,6 +39,7 @@ struct AvgPool2dOptions {
 
 /// The largest element of each window; NaN propagates. The gradient goes to the first largest
 /// element of a window (of several NaN, to the last).
+///
 /// Shapes    oh = ⌊(h + 2·padding - dilation·(kernel - 1) - 1) / stride⌋ + 1; ceil_mode rounds the
 ///           quotient up, but drops a last window that begins after the image
 /// Throws    ShapeError; DTypeError unless floating point; ArgumentError for a kernel, stride or
@@ -61,17 +62,21 @@ struct AvgPool2dOptions {
 [[nodiscard]] Tensor avg_pool1d(const Tensor& x, std::int64_t kernel,
                                 const AvgPool1dOptions& options = {});
 
-/// The mean, or the largest element, of each of `size` parts of the image, which are
-/// [⌊o·h / oh⌋, ⌈(o + 1)·h / oh⌉). Throws ArgumentError for a size below 1.
+/// The mean, or the largest element, of each of `size` parts of the image, which are [⌊o·h / oh⌋,
+/// ⌈(o + 1)·h / oh⌉).
+///
+/// Throws    ArgumentError for a size below 1
 [[nodiscard]] Tensor adaptive_avg_pool2d(const Tensor& x, Size2 size);
 [[nodiscard]] Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t size);
 [[nodiscard]] Tensor adaptive_max_pool2d(const Tensor& x, Size2 size);
 
+/// How interpolate computes an element of the result.
 enum class Interpolation : std::uint8_t {
   nearest,  ///< the element at ⌊o·h / oh⌋
   linear,   ///< between the two neighbours of a sequence
   bilinear  ///< between the four neighbours in an image
 };
+/// A factor for the height and one for the width; one number sets both.
 struct Factor2 {
   double height, width;
   constexpr Factor2(double both) : height(both), width(both) {}
@@ -90,6 +95,7 @@ struct InterpolateOptions {
 /// only the width of size or scale_factor is used. As in PyTorch, a given factor is used itself,
 /// not the ratio of the two sizes. With a size, nearest is exact, in integers (PyTorch uses a float
 /// factor, whose result may be off by one).
+///
 /// Throws    ShapeError, also for a mode that does not fit x's rank; DTypeError unless floating
 ///           point; ArgumentError for neither or both of size and scale_factor, a size below 1, a
 ///           factor not above 0, and align_corners with nearest

@@ -8,12 +8,15 @@
 // accumulate in float32.
 namespace braid {
 
-/// Integers and bool give int64. The sum of nothing is 0. Gradient: dy, expanded.
+/// Integers and bool give int64. The sum of nothing is 0.
+///
+/// Gradient  dy, expanded
 [[nodiscard]] Tensor sum(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 /// Floating point only (DTypeError). The mean of nothing is NaN.
 [[nodiscard]] Tensor mean(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 /// The largest element; NaN propagates. Equal largest elements get equal shares of the gradient.
-/// Throws ShapeError for the maximum of nothing.
+///
+/// Throws    ShapeError for the maximum of nothing
 [[nodiscard]] Tensor max(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 [[nodiscard]] Tensor min(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 /// Index of the first largest element along dim, int64; no gradient.
@@ -24,7 +27,9 @@ namespace braid {
 [[nodiscard]] Tensor argmin(const Tensor& x);
 
 /// any: true if at least one element is not 0. all: true if no element is 0. NaN is not 0. The
-/// result is bool (PyTorch keeps uint8); of nothing, any is false and all is true. No gradient.
+/// result is bool (PyTorch keeps uint8); of nothing, any is false and all is true.
+///
+/// Gradient  none
 [[nodiscard]] Tensor any(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 [[nodiscard]] Tensor all(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 /// The number of elements that are not 0, int64. No gradient. (PyTorch's has no keepdim.)

@@ -16,6 +16,7 @@ struct RnnWeights {
   BRAID_FIELDS(w_ih, w_hh, b_ih, b_hh)
 };
 
+/// The options of lstm, gru, rnn_tanh and rnn_relu.
 struct RnnOptions {
   bool reverse = false;  ///< from the last step to the first
   /// int64 [B], on the CPU or on x's device: sequence b has lengths[b] steps. After these steps its
@@ -25,6 +26,7 @@ struct RnnOptions {
   Tensor lengths = {};
 };
 
+/// The result of gru, rnn_tanh and rnn_relu.
 struct RnnResult {
   Tensor output;  ///< [T, B, H]: h of every step
   /// [B, H]: the state after the last computed step: that at time T - 1, or at lengths[b] - 1 for
@@ -32,6 +34,7 @@ struct RnnResult {
   Tensor h_n;
   BRAID_FIELDS(output, h_n)
 };
+/// The result of lstm: as RnnResult, and the last cell state c_n [B, H].
 struct LstmResult {
   Tensor output, h_n, c_n;
   BRAID_FIELDS(output, h_n, c_n)
@@ -56,13 +59,16 @@ struct LstmResult {
                               const RnnWeights& weights, const RnnOptions& options = {});
 
 /// Gated recurrent unit: r, z = σ(W x + b_ih + U h + b_hh), n = tanh(W x + b_ih + r (U h + b_hh)),
-/// h' = (1 - z) n + z h.
-/// As lstm, without c. Source: Cho et al. 2014, arXiv:1406.1078, but with the reset gate after the
-/// hidden product, as in PyTorch and cuDNN.
+/// h' = (1 - z) n + z h. As lstm, without c.
+///
+/// Source    Cho et al. 2014, arXiv:1406.1078, but with the reset gate after the hidden product, as
+///           in PyTorch and cuDNN
 [[nodiscard]] RnnResult gru(const Tensor& x, const Tensor& h_0, const RnnWeights& weights,
                             const RnnOptions& options = {});
 
-/// h' = tanh(W x + U h + b). As lstm, without c. Source: Elman 1990.
+/// h' = tanh(W x + U h + b). As lstm, without c.
+///
+/// Source    Elman 1990
 [[nodiscard]] RnnResult rnn_tanh(const Tensor& x, const Tensor& h_0, const RnnWeights& weights,
                                  const RnnOptions& options = {});
 /// h' = relu(W x + U h + b). As rnn_tanh.

@@ -24,8 +24,10 @@ namespace braid {
 
 /// The product over the dims; empty `dims` means all. Integers and bool give int64. The product of
 /// nothing is 1. It is computed as the last element of cumprod, so it temporarily uses as much
-/// memory as x. Gradient: that of cumprod, correct where x is 0. Throws IndexError, ShapeError for
-/// a dim named twice.
+/// memory as x.
+///
+/// Gradient  that of cumprod, correct where x is 0
+/// Throws    IndexError, ShapeError for a dim named twice
 [[nodiscard]] Tensor prod(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 
 }  // namespace braid

@@ -14,30 +14,37 @@
 namespace braid {
 
 /// Views of `size` elements along dim; the last one may be shorter. A dim of size 0 gives one empty
-/// view. Throws ArgumentError for size < 1 and, as chunk and unbind do, for more than 2^24 views.
+/// view.
+///
+/// Throws    ArgumentError for size < 1 and, as chunk and unbind do, for more than 2^24 views
 [[nodiscard]] std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t dim = 0);
 /// Views of ceil(n / chunks) elements along dim, where n is its size; the last one may be shorter.
-/// There are at most `chunks` of them. A dim of size 0 gives `chunks` empty ones. Throws
-/// ArgumentError for chunks < 1.
+/// There are at most `chunks` of them. A dim of size 0 gives `chunks` empty ones.
+///
+/// Throws    ArgumentError for chunks < 1
 [[nodiscard]] std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, std::int64_t dim = 0);
 /// The views select(dim, i), for each i.
 [[nodiscard]] std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim = 0);
 
 /// A view with dim source[i] moved to position destination[i]; the other dims keep their order.
-/// Throws ShapeError if the lists differ in length or name a dim twice.
+///
+/// Throws    ShapeError if the lists differ in length or name a dim twice
 [[nodiscard]] Tensor movedim(const Tensor& x, const IntList& source, const IntList& destination);
 [[nodiscard]] Tensor movedim(const Tensor& x, std::int64_t source, std::int64_t destination);
 /// The same as transpose.
 [[nodiscard]] Tensor swapaxes(const Tensor& x, std::int64_t a, std::int64_t b);
 /// A view in which several dims, of the given sizes, replace dim. The product of the sizes must be
-/// the size of dim; one of them may be -1. Throws ShapeError.
+/// the size of dim; one of them may be -1.
+///
+/// Throws    ShapeError
 [[nodiscard]] Tensor unflatten(const Tensor& x, std::int64_t dim, const Shape& sizes);
 /// expand, view and reshape to the shape of another tensor.
 [[nodiscard]] Tensor expand_as(const Tensor& x, const Tensor& other);
 [[nodiscard]] Tensor view_as(const Tensor& x, const Tensor& other);
 [[nodiscard]] Tensor reshape_as(const Tensor& x, const Tensor& other);
-/// The same as x.expand(shape): a view, with new dims on the left. Throws ShapeError unless x
-/// broadcasts to the shape.
+/// The same as x.expand(shape): a view, with new dims on the left.
+///
+/// Throws    ShapeError unless x broadcasts to the shape
 [[nodiscard]] Tensor broadcast_to(const Tensor& x, const Shape& shape);
 
 }  // namespace braid

@@ -12,7 +12,9 @@ namespace braid {
 /// Throws    ShapeError for rank 0; DTypeError; IndexError for an invalid dim
 /// Source    Milakov & Gimelshein 2018, arXiv:1805.02867
 [[nodiscard]] Tensor softmax(const Tensor& x, std::int64_t dim = -1);
-/// log(softmax(x)), without overflow. Gradient dx = dy - exp(y) Σ dy.
+/// log(softmax(x)), without overflow.
+///
+/// Gradient  dx = dy - exp(y) Σ dy
 [[nodiscard]] Tensor log_softmax(const Tensor& x, std::int64_t dim = -1);
 
 }  // namespace braid

@@ -17,7 +17,9 @@ struct ValuesIndices {
 /// Gradient  of values: dy, written to where the elements came from
 /// Throws    IndexError for an invalid dim
 [[nodiscard]] ValuesIndices sort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
-/// The indices of sort. No gradient.
+/// The indices of sort.
+///
+/// Gradient  none
 [[nodiscard]] Tensor argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
 
 /// The k largest (or smallest) elements along dim, sorted, the best first. Of equal elements the

@@ -28,15 +28,19 @@ template <std::same_as<bool> Keep = bool>
 [[nodiscard]] Tensor std(const Tensor& x, const IntList& dims = {}, double correction = 1,
                          Keep keepdim = false);
 template <std::same_as<bool> Unbiased> [[nodiscard]] Tensor std(const Tensor& x, Unbiased unbiased);
+/// What var_mean returns.
 struct VarMean {
   Tensor var, mean;
 };
+/// var and the mean, which is computed only once.
 template <std::same_as<bool> Keep = bool>
 [[nodiscard]] VarMean var_mean(const Tensor& x, const IntList& dims = {}, double correction = 1,
                                Keep keepdim = false);
 
 /// log Σ exp(x), without overflow. Floating point only (DTypeError). The result is -inf for
-/// nothing, and where all elements are -inf. Gradient dx = exp(x - y) dy.
+/// nothing, and where all elements are -inf.
+///
+/// Gradient  dx = exp(x - y) dy
 [[nodiscard]] Tensor logsumexp(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 
 /// The p-norm (Σ |x|^p)^(1/p) of all elements of the dims, taken as one vector. p = infinity gives

@@ -5,6 +5,10 @@
 // to float32. Activations are in activation.hpp.
 namespace braid {
 
+/// -x.
+///
+/// Gradient  -dy
+/// Throws    DTypeError for bool
 [[nodiscard]] Tensor neg(const Tensor& x);
 [[nodiscard]] inline Tensor operator-(const Tensor& x) { return neg(x); }
 /// Gradient sign(x): 0 at 0, NaN at NaN (PyTorch: 0).
@@ -42,13 +46,17 @@ namespace braid {
 [[nodiscard]] Tensor atanh(const Tensor& x);  ///< NaN outside [-1, 1]
 [[nodiscard]] Tensor erf(const Tensor& x);    ///< 2/√π ∫₀ˣ e^-t² dt
 [[nodiscard]] Tensor erfc(const Tensor& x);   ///< 1 - erf(x), accurate for large x too
-/// floor, ceil, round and trunc return whole numbers in x's dtype; for integers a copy. Gradient 0.
-/// Throws DTypeError for bool.
+/// floor, ceil, round and trunc return whole numbers in x's dtype; for integers a copy.
+///
+/// Gradient  0
+/// Throws    DTypeError for bool
 [[nodiscard]] Tensor floor(const Tensor& x);
 [[nodiscard]] Tensor ceil(const Tensor& x);
 [[nodiscard]] Tensor round(const Tensor& x);  ///< halves to the even neighbour
 [[nodiscard]] Tensor trunc(const Tensor& x);  ///< towards 0
-/// x - trunc(x), with the sign of x; gradient 1. Throws DTypeError unless x is floating point.
+/// x - trunc(x), with the sign of x; gradient 1.
+///
+/// Throws    DTypeError unless x is floating point
 [[nodiscard]] Tensor frac(const Tensor& x);
 
 /// True where x is 0, for any dtype. Returns bool and has no gradient.

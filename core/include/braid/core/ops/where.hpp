@@ -17,24 +17,28 @@ namespace braid {
 
 /// x with `value` where the mask is true, of x's dtype. mask: bool, broadcasts with x. value: a
 /// number that x's dtype can hold (as for full), or a tensor of rank 0 on x's device, which is
-/// converted to x's dtype. Gradients: dy where the mask is false; to a tensor value, the sum of dy
-/// where the mask is true. Throws DTypeError for a mask that is not bool, or a floating-point value
-/// for an integer x; ShapeError; DeviceError.
+/// converted to x's dtype.
+///
+/// Gradient  dy where the mask is false; to a tensor value, the sum of dy where the mask is true
+/// Throws    DTypeError for a mask that is not bool, or a floating-point value for an integer x;
+///           ShapeError; DeviceError
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value);
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 
 /// min(max(x, min), max). Either bound may be missing (std::nullopt). Where min > max the result is
-/// max. NaN stays NaN; a NaN bound makes the whole result NaN. The gradient passes where
-/// min <= x <= max, and is 0 elsewhere; an infinite bound does not limit it. With an integer x, the
-/// dtype is promote(dtype, bound), but an infinite bound does not change it; a bound outside the
-/// range of an integer dtype counts as the nearest end of that range. Throws ArgumentError if both
-/// are missing, DTypeError for bool.
+/// max. NaN stays NaN; a NaN bound makes the whole result NaN. The gradient passes where min <= x
+/// <= max, and is 0 elsewhere; an infinite bound does not limit it. With an integer x, the dtype is
+/// promote(dtype, bound), but an infinite bound does not change it; a bound outside the range of an
+/// integer dtype counts as the nearest end of that range.
+///
+/// Throws    ArgumentError if both are missing, DTypeError for bool
 [[nodiscard]] Tensor clamp(const Tensor& x, const std::optional<Scalar>& min,
                            const std::optional<Scalar>& max = {});
 /// The same with tensors as bounds, which broadcast with x and are promoted with it; an undefined
 /// tensor is no bound. The gradient goes to x where it is within the bounds, at a bound too, and
-/// else to the bound that is the result; to none if x is NaN. Throws ArgumentError if both bounds
-/// are undefined, DTypeError for bool.
+/// else to the bound that is the result; to none if x is NaN.
+///
+/// Throws    ArgumentError if both bounds are undefined, DTypeError for bool
 [[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
 
 }  // namespace braid

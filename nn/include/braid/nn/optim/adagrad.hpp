@@ -3,6 +3,7 @@
 
 namespace braid::optim {
 
+/// The options of Adagrad.
 struct AdagradOptions {
   double lr = 0.01;
   double lr_decay = 0;

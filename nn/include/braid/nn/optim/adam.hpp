@@ -3,6 +3,7 @@
 
 namespace braid::optim {
 
+/// The options of Adam.
 struct AdamOptions {
   double lr = 1e-3;
   double beta1 = 0.9;
@@ -40,6 +41,7 @@ class Adam final : public detail::WithOptions<AdamOptions> {
   [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;
 };
 
+/// The options of AdamW. Unlike Adam it decays weights by default.
 struct AdamWOptions {
   double lr = 1e-3;
   double beta1 = 0.9;

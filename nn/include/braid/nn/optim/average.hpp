@@ -11,6 +11,7 @@
 
 namespace braid::optim {
 
+/// The options of Average.
 struct AverageOptions {
   double decay = 0.999;
   /// uses the decay min(decay, (1 + n) / (10 + n)) at update n, so that early parameters fade out

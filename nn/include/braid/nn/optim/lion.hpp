@@ -3,6 +3,7 @@
 
 namespace braid::optim {
 
+/// The options of Lion.
 struct LionOptions {
   double lr = 1e-4;
   double beta1 = 0.9;

@@ -3,6 +3,7 @@
 
 namespace braid::optim {
 
+/// The options of RMSprop.
 struct RMSpropOptions {
   double lr = 0.01;
   double alpha = 0.99;

@@ -119,6 +119,7 @@ class ChainedSchedule final : public Schedule {
   std::vector<Curve> curves_;
 };
 
+/// The options of PlateauSchedule.
 struct PlateauOptions {
   bool maximize = false;  ///< mode "max": a larger metric is better
   double factor = 0.1;
@@ -157,7 +158,9 @@ class PlateauSchedule final : public Schedule {
 namespace braid {
 
 /// Restores the result of state_dict(schedule), and sets the optimizer's rates (and momentum)
-/// accordingly. Throws as load_state_dict of a model; then nothing was changed.
+/// accordingly.
+///
+/// Throws    as load_state_dict of a model; then nothing was changed
 template <std::derived_from<optim::Schedule> S>
 LoadReport load_state_dict(S& schedule, std::span<const StateDict::value_type> dict,
                            const LoadOptions& options = {}) {

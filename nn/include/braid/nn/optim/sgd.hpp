@@ -3,6 +3,7 @@
 
 namespace braid::optim {
 
+/// The options of SGD.
 struct SgdOptions {
   double lr = 0.01;
   double momentum = 0;

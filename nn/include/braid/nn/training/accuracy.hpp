@@ -16,6 +16,7 @@
 
 namespace braid::training {
 
+/// The options of accuracy.
 struct AccuracyOptions {
   std::int64_t batch = 256;  ///< items in one call of the model
 };
@@ -71,8 +72,8 @@ struct InputAndLabel {
 /// During the call the model is in evaluation mode; afterwards the previous mode is restored.
 /// Nothing is recorded.
 ///
-/// Throws  ArgumentError for an empty dataset, batch < 1, or items that are not two tensors;
-///         ShapeError or DTypeError if scores or labels do not fit
+/// Throws    ArgumentError for an empty dataset, batch < 1, or items that are not two tensors;
+///           ShapeError or DTypeError if scores or labels do not fit
 template <class M, class D>
 [[nodiscard]] double accuracy(M& model, const D& dataset, const AccuracyOptions& options = {}) {
   const auto size = static_cast<std::int64_t>(dataset.size());

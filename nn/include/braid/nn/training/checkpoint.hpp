@@ -124,6 +124,7 @@ template <class T> class PartOf final : public Part {
 
 }  // namespace detail
 
+/// The options of Checkpoint.
 struct CheckpointOptions {
   /// Created if missing. Empty: nothing is saved, and there is nothing to load.
   std::string folder = {};
@@ -134,10 +135,10 @@ struct CheckpointOptions {
 /// Saves a training run, so that it can be interrupted at any time. A resumed run gives the same
 /// bits as an uninterrupted one:
 ///
-///   training::Checkpoint checkpoint("runs/digits", model, optimizer, schedule, loader);
-///   if (options.resume) checkpoint.load_latest();
-///   …
-///   checkpoint.save();
+///     training::Checkpoint checkpoint("runs/digits", model, optimizer, schedule, loader);
+///     if (options.resume) checkpoint.load_latest();
+///     …
+///     checkpoint.save();
 ///
 /// Accepts models and other trees (it saves parameters and buffers), optimizers (including their
 /// learning rates), schedules, loaders, and any other type that satisfies HasState. It keeps
@@ -147,8 +148,8 @@ struct CheckpointOptions {
 /// Files that do not belong to a checkpoint are left alone, both in the folder and inside the
 /// checkpoints. A warning is printed if such a file has a checkpoint's name or prevents a removal.
 ///
-/// Throws  ArgumentError from the constructor if keep < 1, or for a tree of plain tensors only
-///         without options.tensors; from save and load for a tree without tensors
+/// Throws    ArgumentError from the constructor if keep < 1, or for a tree of plain tensors only
+///           without options.tensors; from save and load for a tree without tensors
 class Checkpoint {
  public:
   template <std::convertible_to<std::string> Folder, class... Parts>
@@ -167,15 +168,17 @@ class Checkpoint {
   /// the checkpoint is the number of batches that the loader has produced; without a loader, one
   /// more than last(). If the folder already contains a number as large, it is one more than the
   /// newest there. So the checkpoint with the largest number is always the one saved last.
-  /// Throws  IoError; then the older ones are unchanged. ArgumentError for numbers above
-  ///         999,999,999,999,999. Files that cannot be removed cause a warning only.
+  ///
+  /// Throws    IoError; then the older ones are unchanged. ArgumentError for numbers above
+  ///           999,999,999,999,999. Files that cannot be removed cause a warning only.
   void save();
   /// Loads the newest checkpoint. Returns false if there is none. Folders without a manifest are
   /// skipped: their save was interrupted. A damaged checkpoint (contents that differ from the
   /// manifest, a missing file, or a link, folder or pipe instead of a file) causes a warning, and
   /// the one before it is loaded. If none is left, the error of the newest is thrown.
-  /// Throws  IoError; ArgumentError if the checkpoint holds other objects (the message says what
-  ///         does not fit). If an exception is thrown, nothing was changed.
+  ///
+  /// Throws    IoError; ArgumentError if the checkpoint holds other objects (the message says what
+  ///           does not fit). If an exception is thrown, nothing was changed.
   bool load_latest();
   /// Loads the checkpoint with this number. Throws as load_latest, and IoError if it does not
   /// exist.

@@ -48,11 +48,13 @@ struct Option {
 /// Parses `--name value`, `--name=value` and `--flag`. Returns `defaults` with the given options
 /// replaced, and writes the program's own options into their targets. --devices takes effect
 /// immediately.
-/// Throws  ArgumentError for an unknown or repeated option, a value that is missing, not a number
-///         or out of range, --resume without --checkpoint, an argument that is not an option, or an
-///         own option that is declared wrongly (a bool with a `value`, or another type without
-///         one); DeviceError for --devices if devices are in use already; HelpRequested for --help:
-///         catch it in main (see report_exception). Own options are written last, after every check
+///
+/// Throws    ArgumentError for an unknown or repeated option, a value that is missing, not a number
+///           or out of range, --resume without --checkpoint, an argument that is not an option, or
+///           an own option that is declared wrongly (a bool with a `value`, or another type without
+///           one); DeviceError for --devices if devices are in use already; HelpRequested for
+///           --help: catch it in main (see report_exception). Own options are written last, after
+///           every check
 [[nodiscard]] Options options(int argc, const char* const* argv, const Options& defaults = {},
                               const std::vector<Option>& own = {});
 

@@ -191,7 +191,7 @@ template <class Loader> class Progress {
 /// Iterates over the batches of a loader, for all epochs up to options.epochs, and displays the
 /// progress of the run:
 ///
-///   for (auto& batch : training::progress(loader, options)) { …; batch.report("loss", loss); }
+///     for (auto& batch : training::progress(loader, options)) { …; batch.report("loss", loss); }
 ///
 /// It prints to stderr. On a terminal it shows a bar with the remaining time, samples per second
 /// and the reported values; otherwise it prints a line every 10 s and at the end of each epoch.
@@ -202,7 +202,7 @@ template <class Loader> class Progress {
 /// checkpoint is saved (unless the step saved it), the loop ends, and the program should return
 /// training::exit_status(). A second signal kills it.
 ///
-/// Throws  what the loader throws; IoError if a file cannot be written
+/// Throws    what the loader throws; IoError if a file cannot be written
 template <class Loader>
 [[nodiscard]] Progress<Loader> progress(Loader& loader, const Options& options) {
   return Progress<Loader>(loader, options, nullptr);

@@ -29,6 +29,9 @@ struct Summary {
 
 namespace detail { [[nodiscard]] Summary summary_of(const tree::Flat& flat); }
 
+/// Returns the summary of a model.
+///
+///     print(training::summary(model));
 template <class M> [[nodiscard]] Summary summary(const M& model) {
   check_tree<M>();
   return detail::summary_of(tree::flatten(model));
