@@ -61,7 +61,10 @@ class GradMode {
  private:
   bool before_;
 };
-/// `NoGrad guard;`: while the guard exists, its thread records nothing.
+/// While the guard exists, its thread records nothing.
+///
+///     const NoGrad guard;
+///     const Tensor scores = model(x);  // has no graph
 struct NoGrad : GradMode {
   NoGrad() noexcept : GradMode(false) {}
 };
@@ -246,6 +249,18 @@ void attach(const Tensor& y, Ref<autograd::Node> node, std::uint32_t output_nr);
 /// Records that an op made `y` from `inputs` (at most 8). f computes the gradient: f(dy) or f(dy,
 /// needs) returns Grads, one for each input. f must use recorded ops, so that gradients of
 /// gradients work. Call this only if needs_grad(inputs). The node runs on y's device. Returns y.
+///
+///     Tensor cube(const Tensor& x) {
+///       Tensor y;
+///       {
+///         const NoGrad guard;
+///         y = x * x * x;
+///       }
+///       if (!needs_grad({x})) return y;
+///       return record("cube", {x}, y, [x = SavedTensor(x)](const Tensor& dy) -> Grads {
+///         return {3 * x.get() * x.get() * dy};
+///       });
+///     }
 template <class F>
 Tensor record(const char* name, std::initializer_list<detail::Input> inputs, Tensor y, F f) {
   std::array<const Tensor*, 8> pointers;
@@ -283,6 +298,9 @@ void record_many(const char* name, std::span<const Tensor> inputs, std::span<con
 /// If no output depends on an input, this throws AutogradError or, with allow_unused, returns an
 /// undefined tensor for it. create_graph records the computation, so that the result can be
 /// differentiated again.
+///
+///     const Tensor t = tensor({1.0, 2.0}, {.requires_grad = true});
+///     const Tensor dt = grad((t * t).sum(), {t})[0];  // 2 4
 [[nodiscard]] std::vector<Tensor> grad(std::span<const Tensor> outputs,
                                        std::span<const Tensor> inputs,
                                        std::span<const Tensor> gradients = {},

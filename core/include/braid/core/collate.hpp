@@ -115,6 +115,9 @@ template <class T> using Collated = typename decltype(detail::collated_type<T>()
 /// Throws    ArgumentError for no items, and if none of their tensors is defined (a tensor that is
 ///           undefined in all items stays undefined); ShapeError, DTypeError, DeviceError, with the
 ///           path, if items differ
+///
+///     const std::vector<std::pair<Tensor, int>> items{{ones({28}), 3}, {ones({28}), 1}};
+///     const auto [inputs, classes] = collate(items);  // [2, 28], and int64 [2]
 template <class T> [[nodiscard]] Collated<T> collate(std::span<const T> items) {
   if (items.empty()) detail::nothing_to_collate();
   return detail::collate_part<T>(items, [](const T& item) -> const T& { return item; }, {});

@@ -14,6 +14,8 @@ enum class DeviceType : std::uint8_t { cpu, cuda };
 /// has separate memory accounting, a current stream and a share of the worker threads. Apart from
 /// copies, an operation on tensors of two devices throws DeviceError, even if both devices use the
 /// same memory.
+///
+///     const Tensor t = ones({3}, {.device = "cuda:0"});
 class Device {
  public:
   constexpr Device() noexcept = default;

@@ -7,6 +7,10 @@ namespace detail { struct Hook; }
 
 /// A handle of a registered hook, with which the hook can be removed. Destroying the handle does
 /// not remove the hook.
+///
+///     const HookHandle hook = w.register_hook([](const Tensor& gradient) { print(gradient); });
+///     loss.backward();
+///     hook.remove();
 class HookHandle {
  public:
   HookHandle() noexcept = default;

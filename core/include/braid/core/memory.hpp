@@ -23,6 +23,8 @@ struct MemoryStats {
 /// Returns the statistics of the device's allocator.
 ///
 /// Throws    DeviceError for a device that does not exist
+///
+///     print(memory_stats(device).peak >> 20, " MiB");
 [[nodiscard]] MemoryStats memory_stats(Device device);
 /// Sets peak to in_use.
 void reset_peak_memory(Device device);

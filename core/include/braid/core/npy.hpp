@@ -33,6 +33,9 @@ struct NpyOptions {
 ///
 /// Throws    DTypeError for bfloat16, which NumPy does not have; ArgumentError for an undefined
 ///           tensor; IoError
+///
+///     save_npy("x.npy", x);
+///     const Tensor same = load_npy("x.npy", {.device = x.device()});
 void save_npy(const std::string& path, const Tensor& tensor);
 
 namespace detail {

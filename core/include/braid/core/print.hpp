@@ -9,6 +9,8 @@ namespace braid {
 namespace detail { void print_line(std::string line); }
 /// Writes its arguments with `<<`, then a newline, to stdout as one line. Thread-safe: lines of
 /// several threads do not mix.
+///
+///     print("loss ", loss, " after ", epochs, " epochs");
 template <class... A> void print(A&&... a) { detail::print_line(str(a..., '\n')); }
 
 }  // namespace braid

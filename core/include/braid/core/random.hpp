@@ -8,6 +8,9 @@
 namespace braid {
 
 /// Seeds the random generator and restarts its stream. The default seed is 0.
+///
+///     manual_seed(1);
+///     const Tensor t = randn({2, 3});  // the same numbers in every run, on every device
 void manual_seed(std::uint64_t seed);
 /// Returns the seed in use: that of manual_seed or set_random_state.
 [[nodiscard]] std::uint64_t initial_seed() noexcept;
@@ -110,6 +113,8 @@ void skip_random_streams(std::uint64_t streams) noexcept;
 ///           are all 0, and without replacement for a row with fewer weights above 0 than samples
 /// Source    inversion of the cumulative sums; without replacement the smallest of exponential
 ///           times, Efraimidis & Spirakis 2006
+///
+///     const Tensor next = multinomial(softmax(logits, -1), 1);  // one class for each row
 [[nodiscard]] Tensor multinomial(const Tensor& weights, std::int64_t samples,
                                  bool replacement = false, std::optional<std::uint64_t> seed = {});
 

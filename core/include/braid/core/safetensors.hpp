@@ -76,6 +76,11 @@ void write_safetensors(io::OutputFile& file, std::span<const NamedTensor> tensor
 ///
 /// Throws    ArgumentError before anything is written (an undefined tensor; a name that is
 ///           duplicate, not UTF-8, over 1,024 bytes or with control characters); IoError
+///
+///     save_safetensors("net.safetensors", state_dict(model), {{"epoch", "3"}});
+///     const Safetensors file = load_safetensors("net.safetensors");
+///     load_state_dict(model, file.tensors);
+///     print(file.metadata[0].second);  // 3
 template <class Range>
   requires requires(const Range& r) { r.begin() != r.end(); } &&
            std::is_lvalue_reference_v<decltype(*std::declval<const Range&>().begin())>

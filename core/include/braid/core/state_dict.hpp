@@ -13,6 +13,8 @@ namespace braid {
 
 /// Named tensors in the order of insertion: what state_dict returns and files hold. A contiguous
 /// range of pairs.
+///
+///     for (const auto& [name, tensor] : state_dict(model)) print(name, ' ', tensor.shape());
 class StateDict {
  public:
   using value_type = std::pair<std::string, Tensor>;

@@ -61,6 +61,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
 /// Makes an event for streams of the device; any stream may wait for it.
 ///
 /// Throws    DeviceError
+///
+///     const auto event = make_event(device);
+///     current_stream(device).record(*event);
+///     event->synchronize();  // the work that was queued before record is done
 [[nodiscard]] std::unique_ptr<Event> make_event(Device device);
 
 /// While a guard exists, its stream is the current one of the stream's device, for the calling

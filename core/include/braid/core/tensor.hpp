@@ -36,6 +36,11 @@ struct TensorOptions {
 /// the copy refers to the same tensor. Views share the storage. `const` is shallow, as for a
 /// pointer: a const Tensor can still be changed in place. Methods that read a tensor throw
 /// ArgumentError if the handle is undefined.
+///
+///     const Tensor w = randn({2, 5}, {.requires_grad = true}), t = rand({30, 5});
+///     const Tensor error = mse_loss(linear(t, w), zeros({30, 2}));
+///     error.backward();
+///     print(error.item<double>(), w.grad().shape());  // … [2, 5]
 class Tensor {
  public:
   Tensor() noexcept = default;
@@ -99,6 +104,9 @@ class Tensor {
   /// hook exists as long as the op's node, or the leaf, does. It must not hold the tensor itself,
   /// because that would be a reference cycle. Throws AutogradError for a tensor that requires no
   /// gradient.
+  ///
+  ///     const auto hook = w.register_hook([](const Tensor& gradient) { return gradient * 0.1; });
+  ///     hook.remove();
   HookHandle register_hook(std::function<Tensor(const Tensor& gradient)> hook) const;
   template <class F>
     requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>>

@@ -181,6 +181,14 @@ class WorkSpan {
 
 /// Records the spans of all threads while it exists; only one can exist in a process. Each thread
 /// appends to a separate buffer without a lock; a buffer holds 262,144 spans.
+///
+///     trace::Recording recording(devices());
+///     recording.begin_step();
+///     {
+///       const trace::Span span("forward", trace::Phase::compute, device);
+///       y = model(x);
+///     }
+///     for (const auto& span : recording.records()) print(span.name, ' ', span.end - span.begin);
 class Recording {
  public:
   /// `devices` lists the devices whose own clocks are used. Waits once for the work that they have

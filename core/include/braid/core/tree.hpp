@@ -3,8 +3,13 @@
 /// Trees: types whose tensors can be visited, each with its path. A model is a struct, a batch is a
 /// struct; both are trees.
 ///
-///     struct Batch { Tensor image, label; BRAID_FIELDS(image, label) };
-///     tree::visit(batch, [](const std::string& path, Tensor& t) { … });
+///     struct Batch {
+///       Tensor image, label;
+///       BRAID_FIELDS(image, label)
+///     };
+///     void print_shapes(Batch& batch) {
+///       tree::visit(batch, [](const std::string& path, Tensor& t) { print(path, t.shape()); });
+///     }
 ///
 /// fields.hpp    BRAID_FIELDS
 /// concepts.hpp  which types are trees, and which are plain

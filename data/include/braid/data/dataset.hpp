@@ -15,6 +15,11 @@ namespace braid::data {
 
 /// Any type with size() and get(index). get must be const, thread-safe, and depend only on the
 /// index. It returns a tree (see core/tree.hpp) or a number, in host memory.
+///
+///     struct Squares {
+///       std::int64_t size() const { return 100; }
+///       std::pair<Tensor, float> get(std::int64_t i) const { return {arange(3), 1.0f * i * i}; }
+///     };
 template <class D>
 concept Dataset = requires(const D& d, std::int64_t i) {
   { d.size() } -> std::convertible_to<std::int64_t>;
@@ -112,6 +117,8 @@ template <Dataset D> class Subset {
 /// Returns the first n items, and the rest. If n exceeds the size, the rest is empty.
 ///
 /// Throws    ArgumentError if n < 0
+///
+///     const auto [train, test] = data::split(data::Mnist(), 50000);
 template <Dataset D>
 [[nodiscard]] std::pair<Subset<D>, Subset<D>> split(D dataset, std::int64_t n) {
   detail::check_split(n);

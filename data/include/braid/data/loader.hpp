@@ -16,6 +16,8 @@
 namespace braid::data {
 
 /// The options of DataLoader.
+///
+///     data::DataLoader loader(dataset, {.batch_size = 64, .shuffle = true, .workers = 4});
 struct LoaderOptions {
   std::int64_t batch_size = 1;
   bool shuffle = false;  ///< a new order in each epoch, determined by (seed, epoch)
@@ -152,7 +154,7 @@ template <Dataset D> class BatchMakerOf final : public BatchMaker {
 /// Loads the items of a dataset in batches, one epoch per loop:
 ///
 ///     data::DataLoader loader(dataset, {.batch_size = 64, .shuffle = true});
-///     for (auto& batch : loader) …
+///     for (auto& [image, label] : loader) loss = cross_entropy(model(image), label);
 ///
 /// Stores the dataset by value. Each begin() starts the next epoch (0, 1, …); set_epoch() sets the
 /// epoch that the next begin() starts. state() returns the position of the iteration. After

@@ -23,6 +23,9 @@ enum class MnistPart : std::uint8_t { any, train, test };
 /// Throws    IoError with error_number ENOENT if there are no such files; the message lists the
 ///           expected files and the folder (a build without zlib does not look for .gz); other
 ///           IoErrors; FormatError if they are not digits, or not as many labels as images
+///
+///     const data::Mnist digits("data/mnist", data::MnistPart::train);
+///     const auto [image, label] = digits.get(0);
 class Mnist {
  public:
   /// Reads the files in `folder` or, if that is empty, in the folder that the environment variable

@@ -35,6 +35,9 @@ struct NpzOptions {
 ///
 /// Throws    ArgumentError for a name that is empty, longer than 1,020 bytes, not UTF-8, with
 ///           control characters or not unique, for over 65,534 tensors or 4 GiB; else as save_npy
+///
+///     data::save_npz("weights.npz", state_dict(model));
+///     load_state_dict(model, data::load_npz("weights.npz"));
 void save_npz(const std::string& path, std::span<const StateDict::value_type> tensors);
 
 }  // namespace braid::data

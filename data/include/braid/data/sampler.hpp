@@ -10,6 +10,15 @@ namespace braid::data {
 /// Determines which items an epoch visits, and in which order. For a dataset of `size` items,
 /// indices(size, epoch) returns them, and count(size) their number. Both must be const and depend
 /// only on their arguments, so that an epoch can be repeated.
+///
+///     struct EverySecond {
+///       std::vector<std::int64_t> indices(std::int64_t size, std::int64_t) const {
+///         std::vector<std::int64_t> list;
+///         for (std::int64_t i = 0; i < size; i += 2) list.push_back(i);
+///         return list;
+///       }
+///       std::int64_t count(std::int64_t size) const { return (size + 1) / 2; }
+///     };
 template <class S>
 concept SamplerLike = requires(const S& s, std::int64_t size, std::int64_t epoch) {
   { s.indices(size, epoch) } -> std::convertible_to<std::vector<std::int64_t>>;

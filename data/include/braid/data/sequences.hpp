@@ -27,6 +27,9 @@ struct NextToken {
 /// Throws    ShapeError unless the tokens are one-dimensional; DTypeError unless they are int64,
 ///           int32 or uint8; DeviceError unless they are in host memory; ArgumentError for length
 ///           or stride < 1, and for fewer than length + 1 tokens; IndexError from get
+///
+///     const data::TokenWindows windows(tokens, 64);
+///     data::DataLoader loader(windows, {.batch_size = 32, .shuffle = true});
 class TokenWindows {
  public:
   TokenWindows(const Tensor& tokens, std::int64_t length, std::int64_t stride = 1);
@@ -43,7 +46,13 @@ class TokenWindows {
 /// A sequence cut into `streams` parts of equal length, which are read in parallel, `length` tokens
 /// at a time. For models that carry a state from window to window:
 ///
-///     for (const auto& [input, target] : data::TokenStreams(tokens, 20, 35)) …
+///     nn::LSTM lstm(32, 64);
+///     nn::Embedding embedding(1000, 32);
+///     nn::LSTMState state;
+///     for (const auto& [input, target] : data::TokenStreams(tokens, 20, 35)) {
+///       const auto output = lstm(embedding(input), state);
+///       state = {output.h_n.detach(), output.c_n.detach()};
+///     }
 ///
 /// training::progress accepts it as a loader too.
 /// abcdefghijkl in 3 streams is [4, 3], one column per stream. In windows of 2 that is

@@ -24,7 +24,7 @@ void take_row(const tree::Flat& row, std::int64_t index, std::int64_t size);
 
 /// A dataset in memory: a tree of tensors. Item i is row i of each of them.
 ///
-///     data::TensorDataset digits(data::Labelled{images, labels});
+///     const data::TensorDataset digits(data::Labelled{images, labels});
 ///
 /// Items     get(i): views of the tensors; get_batch(indices): new tensors, into which the rows are
 ///           copied in one pass

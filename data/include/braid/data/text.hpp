@@ -44,6 +44,11 @@ namespace braid::data {
 /// Ids       0 `<unk>`, 1 `<eos>`, then the words by falling frequency, equally frequent ones in
 ///           the order of their first occurrence; a `<unk>` or `<eos>` in the text is that word
 /// Throws    ArgumentError for a limit below 2
+///
+///     const std::string text = data::synthetic_text(1000);
+///     const data::WordVocabulary words(text, 10000);
+///     const Tensor ids = words.encode(text);
+///     print(words.decode(ids.slice(0, 0, 10)));
 class WordVocabulary {
  public:
   static constexpr std::string_view kUnknown = "<unk>", kEndOfLine = "<eos>";

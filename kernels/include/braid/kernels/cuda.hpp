@@ -14,6 +14,8 @@ namespace braid::cuda {
 
 /// Returns why there is no CUDA device: no CUDA in this build, no driver, or no device, with the
 /// name of CUDA's error. Empty if there is a device.
+///
+///     if (!cuda::is_available()) print("no CUDA: ", cuda::unavailable_reason());
 [[nodiscard]] std::string unavailable_reason();
 
 /// Returns true in a build with BRAID_CUDA=SIMT: there CUDA devices are emulated on the CPU, and
@@ -37,6 +39,8 @@ enum class GemmEngine {
 /// (libcublas.so.13, .12, or without a version) cannot be opened; then nothing changes. With
 /// BRAID_GEMM=cublas the first product throws that error. An emulated build uses a fake cuBLAS of
 /// plain loops.
+///
+///     cuda::set_gemm_engine(cuda::GemmEngine::cublas);
 void set_gemm_engine(GemmEngine engine);
 
 }  // namespace braid::cuda

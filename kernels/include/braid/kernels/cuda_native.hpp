@@ -11,7 +11,7 @@ namespace braid::cuda {
 ///
 ///     const cuda::NativeStream native("my_op", current_stream(x.device()));
 ///     const auto stream = static_cast<cudaStream_t>(native.get());
-///     my_kernel<<<blocks, threads, 0, stream>>>(…);
+///     launch_my_kernel(x, stream);  // my_kernel<<<blocks, threads, 0, stream>>>(…)
 ///     native.check(cudaGetLastError());
 ///
 /// The launched work runs in stream order: after the work that was queued before it. Memory that a
@@ -45,6 +45,8 @@ namespace detail { [[nodiscard]] void* pointer_of(const Tensor& x, DType dtype);
 /// strides() give the positions of the other elements. Throws DTypeError unless T is the dtype,
 /// DeviceError unless x is on a CUDA device. Writes through the pointer are not tracked (neither by
 /// autograd nor by version counters), so write to new tensors only.
+///
+///     const float* const from = cuda::pointer<const float>(x);
 template <class T> [[nodiscard]] T* pointer(const Tensor& x) {
   return static_cast<T*>(detail::pointer_of(x, dtype_of<std::remove_const_t<T>>));
 }

@@ -31,6 +31,8 @@ struct Sigmoid : Module {
 /// "tanh" uses the usual approximation by tanh.
 ///
 /// Throws    ArgumentError unless approximate is "none" or "tanh"
+///
+///     nn::Sequential net{nn::Linear(8, 32), nn::GELU("tanh"), nn::Linear(32, 8)};
 struct GELU : Module {
   std::string approximate;
   explicit GELU(std::string approximate = "none");

@@ -45,6 +45,10 @@ struct AttentionCall {
 /// Throws    ArgumentError unless num_heads divides embed_dim and 0 <= dropout <= 1. A call throws
 ///           ShapeError, DTypeError or DeviceError
 /// Source    Vaswani et al. 2017, arXiv:1706.03762
+///
+///     const nn::MultiheadAttention attention(64, 8, {.batch_first = true});
+///     const Tensor t = randn({2, 100, 64});
+///     attention(t, t, t, {.is_causal = true});  // [2, 100, 64]
 struct MultiheadAttention : Module {
   std::int64_t embed_dim, num_heads;
   double dropout;

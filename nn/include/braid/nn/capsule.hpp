@@ -103,6 +103,10 @@ struct DigitCapsulesOptions {
 ///           backward allocates as many for each sum over them
 /// Throws    ArgumentError if a size or iterations is below 1. A call throws ShapeError, DTypeError
 ///           or DeviceError
+///
+///     const nn::PrimaryCapsules primary(256, 32, 8, 9);
+///     const nn::DigitCapsules digits(1152, 8, 10, 16);
+///     const Tensor scores = nn::capsule_lengths(digits(primary(randn({4, 256, 20, 20}))));
 struct DigitCapsules : Module {
   Parameter weight, bias;
   std::int64_t out_capsules;

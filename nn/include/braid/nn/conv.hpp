@@ -21,6 +21,9 @@ using braid::ConvTranspose2dOptions;
 /// Starts    weight and bias uniform in [-1/√f, 1/√f), f = in / groups · kh · kw, as in PyTorch
 /// Throws    ArgumentError if a size is below 1 or groups does not divide both channel counts. A
 ///           call throws what braid::conv2d throws
+///
+///     const nn::Conv2d conv(3, 16, 3, {.stride = 2, .padding = 1});
+///     conv(randn({8, 3, 32, 32}));  // [8, 16, 16, 16]
 struct Conv2d : Module {
   std::int64_t in_channels, out_channels;
   Size2 kernel_size;

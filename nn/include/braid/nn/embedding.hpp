@@ -22,6 +22,9 @@ struct EmbeddingOptions {
 /// Throws    ArgumentError if a size is negative; IndexError if padding_idx is outside
 ///           [-num_embeddings, num_embeddings). A call throws IndexError, DTypeError or
 ///           DeviceError, as braid::embedding
+///
+///     const nn::Embedding words(10000, 200, {.padding_idx = 0});
+///     words(tensor({{5, 2, 0}}));  // [1, 3, 200]
 struct Embedding : Module {
   Parameter weight;
   std::int64_t num_embeddings, embedding_dim;

@@ -55,6 +55,8 @@ struct KaimingOptions {
 /// Uniform within ±gain √(3 / fan). He et al. 2015, arXiv:1502.01852.
 const Tensor& kaiming_uniform_(const Tensor& t, const KaimingOptions& options = {});
 /// Normal with standard deviation gain / √fan.
+///
+///     nn::init::kaiming_normal_(model.fc.weight, {.nonlinearity = nn::init::Nonlinearity::relu});
 const Tensor& kaiming_normal_(const Tensor& t, const KaimingOptions& options = {});
 
 /// Fills t, seen as a matrix [t.size(0), the rest], with gain times a uniformly distributed random

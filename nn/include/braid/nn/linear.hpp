@@ -21,6 +21,9 @@ struct LinearOptions {
 /// Starts    weight and bias uniform in [-1/√in_features, 1/√in_features), as in PyTorch
 /// Throws    ArgumentError if a size is negative. A call throws ShapeError, DTypeError or
 ///           DeviceError, as braid::linear
+///
+///     const nn::Linear layer(5, 2);
+///     layer(randn({30, 5}));  // [30, 2]
 struct Linear : Module {
   std::int64_t in_features, out_features;
   Parameter weight, bias;

@@ -36,6 +36,8 @@ struct SmoothL1Options {
 };
 /// d² / (2 beta) where d = |a - b| < beta, else d - beta / 2. With beta 0 it is l1_loss. Girshick
 /// 2015, arXiv:1504.08083.
+///
+///     smooth_l1_loss(y, x, {.beta = 0.5}).backward();
 [[nodiscard]] Tensor smooth_l1_loss(const Tensor& a, const Tensor& b,
                                     const SmoothL1Options& options = {});
 [[nodiscard]] LossSum smooth_l1_loss(SumAndCount tag, const Tensor& a, const Tensor& b,
@@ -72,6 +74,8 @@ struct BceWithLogitsOptions {
 };
 /// Binary cross entropy of sigmoid(x), computed without overflow: (1 - t) x + (1 + (pos_weight - 1)
 /// t) log(1 + exp(-x)).
+///
+///     binary_cross_entropy_with_logits(logits, y, {.pos_weight = tensor({3.0})});
 [[nodiscard]] Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
                                                       const BceWithLogitsOptions& options = {});
 [[nodiscard]] LossSum binary_cross_entropy_with_logits(SumAndCount tag, const Tensor& x,
@@ -88,6 +92,8 @@ struct KlDivOptions {
 };
 /// target (log target - x), where x is the logarithm of a probability; 0 where the target is 0.
 /// Kullback & Leibler 1951.
+///
+///     kl_div(log_softmax(logits), softmax(y), {.batch_mean = true});
 [[nodiscard]] Tensor kl_div(const Tensor& x, const Tensor& target,
                             const KlDivOptions& options = {});
 [[nodiscard]] LossSum kl_div(SumAndCount tag, const Tensor& x, const Tensor& target,
@@ -178,6 +184,8 @@ struct TripletMarginOptions {
 /// smaller. Balntas et al. 2016 (swap).
 ///
 /// Throws    ArgumentError unless margin > 0 and eps >= 0
+///
+///     triplet_margin_loss(model(x), model(a), model(b), {.margin = 0.2});
 [[nodiscard]] Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive,
                                          const Tensor& negative,
                                          const TripletMarginOptions& options = {});
@@ -199,6 +207,8 @@ struct CapsuleMarginOptions {
 ///           and dtype of lengths, if several classes may be present. For a label outside [0,
 ///           classes) no class is present
 /// Source    Sabour, Frosst & Hinton 2017, arXiv:1710.09829
+///
+///     capsule_margin_loss(nn::capsule_lengths(x), labels);
 [[nodiscard]] Tensor capsule_margin_loss(const Tensor& lengths, const Tensor& labels,
                                          const CapsuleMarginOptions& options = {});
 [[nodiscard]] LossSum capsule_margin_loss(SumAndCount tag, const Tensor& lengths,

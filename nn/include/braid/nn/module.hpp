@@ -11,6 +11,12 @@ namespace braid::nn {
 /// Base class of every layer and model. It has no member functions: operations on a model are free
 /// functions, such as `train(m)` and `to(m, device)` (walks.hpp), so that a model's own fields and
 /// functions never hide them.
+///
+///     struct Classifier : nn::Module {
+///       nn::Linear hidden{784, 128}, output{128, 10};
+///       Tensor operator()(const Tensor& x) const { return output(relu(hidden(x))); }
+///       BRAID_FIELDS(hidden, output)
+///     };
 struct Module {
   bool training = true;
 

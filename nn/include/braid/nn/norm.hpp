@@ -21,6 +21,9 @@ struct LayerNormOptions {
 /// braid::layer_norm over the last dims; weight and bias [normalized_shape].
 ///
 /// Throws    ShapeError if the shape has no dims
+///
+///     const nn::LayerNorm norm(64);
+///     norm(randn({8, 100, 64}));
 struct LayerNorm : Module {
   Shape normalized_shape;
   double eps;
@@ -122,6 +125,10 @@ struct BatchNorm1d : detail::BatchNorm {
 };
 
 /// braid::batch_norm of x [n, features, height, width]. Otherwise as BatchNorm1d.
+///
+///     nn::BatchNorm2d norm(16, {.momentum = 0.01});
+///     norm(randn({8, 16, 32, 32}));  // in training this updates the running statistics
+///     eval(norm);
 struct BatchNorm2d : detail::BatchNorm {
   explicit BatchNorm2d(std::int64_t num_features, const BatchNormOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& x) const { return apply("BatchNorm2d", x, 4, 4); }

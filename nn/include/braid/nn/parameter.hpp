@@ -16,15 +16,21 @@ namespace detail {
 ///
 /// Copies    copying a struct copies its parameters with their numbers, so a copied model has
 ///           separate weights. A single parameter must be copied explicitly:
-///           `nn::Parameter own(fc.weight)`. `auto w = fc.weight` does not compile, because it looks
-///           like a second name for the same weight; for that write `const Tensor w = fc.weight` or
-///           use a reference. Copying a tied parameter outside clone and replicate throws
-///           ArgumentError. (g++ cannot copy a std::array of parameters; it can copy a std::vector
-///           of them, and an array of layers)
+///           `nn::Parameter own(fc.weight)`. `auto w = fc.weight` does not compile, because it
+///           looks like a second name for the same weight; for that write
+///           `const Tensor w = fc.weight` or use a reference. Copying a tied parameter outside
+///           clone and replicate throws ArgumentError. (g++ cannot copy a std::array of parameters;
+///           it can copy a std::vector of them, and an array of layers)
 /// Assigned  copies too: `decoder.weight = encoder.weight` stores a new tensor with the same
 ///           numbers and does not tie them, unlike in PyTorch; use nn::tie(decoder.weight,
 ///           encoder.weight) for that. Optimizers made before keep the old tensor. (to,
 ///           load_state_dict and copy_ write into the existing tensor)
+///
+///     struct Scale : nn::Module {
+///       nn::Parameter factor{ones({1})};
+///       Tensor operator()(const Tensor& x) const { return x * factor; }
+///       BRAID_FIELDS(factor)
+///     };
 class Parameter : public Tensor {
  public:
   static constexpr tree::Kind braid_kind = tree::Kind::parameter;
@@ -69,6 +75,10 @@ class Buffer : public Tensor {
 ///
 /// Throws    ArgumentError if one is undefined; ShapeError, DTypeError or DeviceError if shapes,
 ///           dtypes or devices differ
+///
+///     nn::Embedding encoder(1000, 64);
+///     nn::Linear decoder(64, 1000);
+///     nn::tie(decoder.weight, encoder.weight);
 void tie(Parameter& a, Parameter& b);
 
 }  // namespace braid::nn

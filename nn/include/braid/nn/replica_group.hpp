@@ -9,6 +9,12 @@ namespace braid {
 
 /// The replicas of a model that run in parallel, as seen from one of them. For layers that compute
 /// over the whole batch instead of a replica's part.
+///
+///     Tensor sum_of_batch(const Tensor& x) {
+///       ReplicaGroup* const group = replica_group();
+///       const Tensor sum = x.sum(0);
+///       return group == nullptr ? sum : group->all_reduce({sum})[0];
+///     }
 class ReplicaGroup : public ThreadContext {
  public:
   [[nodiscard]] virtual std::size_t size() const noexcept = 0;

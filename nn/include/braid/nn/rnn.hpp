@@ -92,6 +92,9 @@ struct Recurrent : Module {
 /// Throws    ArgumentError if input_size < 0, hidden_size < 1, num_layers is not in [1, 1000] or
 ///           dropout is not in [0, 1]. A call throws ShapeError if x or a state does not fit, and
 ///           what braid::lstm throws
+///
+///     const nn::LSTM lstm(32, 64, {.num_layers = 2, .batch_first = true});
+///     const auto [output, h_n, c_n] = lstm(randn({8, 35, 32}));  // [8, 35, 64] and 2 × [2, 8, 64]
 struct LSTM : Recurrent {
   LSTM(std::int64_t input_size, std::int64_t hidden_size, const LSTMOptions& options = {});
   [[nodiscard]] LSTMOutput operator()(const Tensor& x, const LSTMState& state = {},
@@ -100,6 +103,10 @@ struct LSTM : Recurrent {
 };
 
 /// Gated recurrent units (formulas: braid::gru). Otherwise as LSTM, but with one state.
+///
+///     const nn::GRU gru(32, 64, {.bidirectional = true});
+///     const Tensor lengths = tensor({35, 20});
+///     const auto [output, h_n] = gru(randn({35, 2, 32}), {}, lengths);  // output [35, 2, 128]
 struct GRU : Recurrent {
   GRU(std::int64_t input_size, std::int64_t hidden_size, const GRUOptions& options = {});
   [[nodiscard]] RNNOutput operator()(const Tensor& x, const Tensor& h = {},
@@ -147,6 +154,10 @@ struct RNNCell : Module {
 };
 
 /// One step of an LSTM, from {h, c} to {h, c}. Shapes as RNNCell.
+///
+///     const nn::LSTMCell cell(32, 64);
+///     nn::LSTMState state;
+///     for (const Tensor& step : unbind(randn({35, 8, 32}))) state = cell(step, state);
 struct LSTMCell : Module {
   std::int64_t input_size, hidden_size;
   Parameter weight_ih, weight_hh, bias_ih, bias_hh;

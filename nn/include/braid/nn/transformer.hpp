@@ -71,6 +71,9 @@ struct TransformerDecoderLayer : Module {
 };
 
 /// num_layers copies of a layer in sequence, with an optional norm at the end.
+///
+///     const nn::TransformerEncoder encoder(nn::TransformerEncoderLayer(64, 8), 2);
+///     encoder(randn({100, 2, 64}), {.is_causal = true});  // [100, 2, 64]
 struct TransformerEncoder : Module {
   std::vector<TransformerEncoderLayer> layers;
   std::optional<LayerNorm> norm;

@@ -109,6 +109,8 @@ template <class M>
   return detail::named_tensors_of(tree::flatten(m), tree::Kind::buffer);
 }
 /// Returns how many numbers the parameters have in all; a tied one counts once.
+///
+///     print(parameter_count(model), " numbers");
 template <class M> [[nodiscard]] std::int64_t parameter_count(const M& m) {
   check_tree<M>();
   return detail::count_parameters(tree::flatten(m));
@@ -133,6 +135,11 @@ template <class M>
 ///           dtype; also, as state_dict, for a tree of plain tensors. Then nothing was changed
 /// Ties      if two keys of a tied parameter hold different numbers, those of the later field are
 ///           kept, as in PyTorch
+///
+///     const StateDict dict = load_safetensors("net.safetensors").tensors;
+///     load_state_dict(model, dict);
+///     const LoadReport report = load_state_dict(model, dict, {.strict = false});
+///     for (const std::string& key : report.missing) print("missing: ", key);
 template <class M>
 LoadReport load_state_dict(M& m, std::span<const StateDict::value_type> dict,
                            const LoadOptions& options = {}) {
@@ -146,6 +153,9 @@ LoadReport load_state_dict(M& m, std::span<const StateDict::value_type> dict,
 /// tensors are moved or, if an exception is thrown, none.
 ///
 /// Throws    DeviceError, OutOfMemoryError; DTypeError if dtype is not floating point
+///
+///     to(model, "cuda:0");
+///     to(model, DType::bfloat16);
 template <class T> void to(T& t, Device device, std::optional<DType> dtype = {}) {
   static_assert(!std::is_const_v<T>,
                 "braid: to(tree, device) changes the tree, which is const here");
@@ -161,6 +171,8 @@ template <class T> void to(T& t, DType dtype) {
 
 /// Returns a deep copy of a tree; ties are kept and plain fields copied. Parameters and buffers
 /// become leaves without a gradient; plain Tensors are copied by Tensor::clone.
+///
+///     const Net before = clone(model);
 template <class T> [[nodiscard]] T clone(const T& t) {
   check_tree<T>();
   T copy = tree::share(t);
@@ -190,13 +202,16 @@ template <class M> void zero_grad(const M& m) {
 ///
 /// Throws    AutogradError if one is not a leaf, or DTypeError if one is not floating point; then
 ///           nothing was changed
+///
+///     requires_grad_(model.fc, false);  // only the other layers are trained
 template <class M> void requires_grad_(const M& m, bool on = true) {
   check_tree<M>();
   detail::require_gradients(tree::flatten(m), on);
 }
 
-/// Calls f(module) for every module that f can be called with, children before their parent:
-/// `apply(model, [](nn::Linear& layer) { … })`.
+/// Calls f(module) for every module that f can be called with, children before their parent.
+///
+///     apply(model, [](nn::Linear& layer) { nn::init::xavier_uniform_(layer.weight); });
 template <class M, class F>
   requires Tree<M> && (!std::invocable<M&, F>)
 void apply(M& m, F&& f) {

@@ -109,6 +109,14 @@ class Communicator {
 ///
 /// Throws    DeviceError for a device that does not exist or is listed twice, ArgumentError for an
 ///           empty list
+///
+///     const auto communicator = parallel::make_local_communicator({"cpu:0", "cpu:1"});
+///     const Tensor t = ones({3}, {.device = "cpu:0"}), u = ones({3}, {.device = "cpu:1"});
+///     const std::vector<parallel::BufferView> views{
+///         {t.data<float>(), 3, t.dtype(), t.device()},
+///         {u.data<float>(), 3, u.dtype(), u.device()},
+///     };
+///     communicator->all_reduce(views);  // both are 2 2 2
 [[nodiscard]] std::unique_ptr<Communicator> make_local_communicator(std::vector<Device> devices);
 
 /// Returns a communicator for CUDA devices of this process that uses NVIDIA's NCCL (libnccl.so.2,
@@ -147,6 +155,8 @@ struct CommunicatorOptions {
 /// Sets the options of all communicators created from now on, and calls reset_communicators.
 ///
 /// Throws    ArgumentError for a timeout that is not positive
+///
+///     parallel::set_communicator_options({.timeout = 60});
 void set_communicator_options(const CommunicatorOptions& options);
 
 /// Returns the communicator for these devices. Only this function chooses the kind. Communicators

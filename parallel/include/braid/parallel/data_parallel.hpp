@@ -44,7 +44,12 @@ struct DataParallelOptions {
 };
 
 /// Splits the batch over devices, runs a replica of the module on each at the same time, and
-/// gathers the outputs: `DataParallel model(Net{});`.
+/// gathers the outputs.
+///
+///     parallel::DataParallel model(Net{});  // over all devices
+///     optim::SGD optimizer(parameters(model), {.lr = 0.1});
+///     cross_entropy(model(x), labels).backward();
+///     optimizer.step();
 ///
 /// Forward   scatter → replicate on the devices that get rows → parallel_apply → gather. With one
 ///           device: the module itself, with the arguments moved there. With an empty list: the
@@ -150,6 +155,9 @@ template <class M> DataParallel(M, DeviceList, DataParallelOptions) -> DataParal
 
 /// DataParallel as a function, for a module that is already on the first device. A std::tuple is
 /// the list of arguments; any other input is the only argument. Copies of the weights are not kept.
+///
+///     to(model, devices().front());
+///     const Tensor scores = parallel::data_parallel(model, x);
 template <class M, class I>
 auto data_parallel(const M& module, const I& input, const DeviceList& on = devices(),
                    DataParallelOptions options = {}) {

@@ -9,6 +9,8 @@ namespace braid::parallel {
 
 /// The devices of a group: the result of `devices()`, or a list such as `{0, 1}` (indices of the
 /// best device's type), `{"cpu:0", "cpu:1"}` or `{}`.
+///
+///     parallel::DataParallel model(Net{}, {"cuda:0", "cuda:1"});
 class DeviceList {
  public:
   DeviceList() = default;

@@ -12,6 +12,13 @@ namespace braid {
 /// One or more replicas failed, in their forward or in their part of the backward. what() begins
 /// with `Caught <Type> in replica i on device d: <original>` for the lowest index i. The original
 /// exceptions are kept.
+///
+///     try {
+///       parallel::data_parallel(model, x);
+///     } catch (const ReplicaError& e) {
+///       print(e.what());
+///       if (e.cause<OutOfMemoryError>() != nullptr) print("a smaller batch may fit ", e.device());
+///     }
 struct ReplicaError : Error {
   struct Failure {
     std::size_t index;

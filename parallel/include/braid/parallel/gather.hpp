@@ -40,6 +40,9 @@ template <class T> [[nodiscard]] std::vector<tree::Flat> flatten_each(const std:
 ///           ShapeError `Gather got an input of invalid size: got …, but expected …`; DTypeError;
 ///           IndexError for a wrong dim; DeviceError for a device that does not exist;
 ///           ArgumentError if replica 0 returns tensors and none of them is defined
+///
+///     const std::vector<Tensor> parts = parallel::scatter(x, devices());
+///     const Tensor whole = parallel::gather(parts, x.device());
 template <class T>
 [[nodiscard]] T gather(const std::vector<T>& outputs, Device output_device, int dim = 0,
                        const std::vector<int>& dims = {}) {

@@ -16,6 +16,17 @@ namespace braid::parallel {
 /// Gradient  for each part, on its device
 /// Throws    ArgumentError for no parts or undefined ones; DeviceError for a device that does not
 ///           exist; ShapeError; DTypeError for parts of different dtypes
+///
+///     struct WithLoss : nn::Module {
+///       Net net;
+///       LossSum operator()(const Tensor& x, const Tensor& labels) const {
+///         return cross_entropy(sum_and_count, net(x), labels);
+///       }
+///       BRAID_FIELDS(net)
+///     };
+///     void step(const parallel::DataParallel<WithLoss>& model) {
+///       parallel::total(model.replicas(x, labels), device).mean().backward();
+///     }
 [[nodiscard]] LossSum total(std::span<const LossSum> parts, Device device);
 [[nodiscard]] inline LossSum total(const std::vector<LossSum>& parts, Device device) {
   return total(std::span<const LossSum>(parts), device);

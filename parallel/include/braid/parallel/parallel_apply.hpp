@@ -95,6 +95,11 @@ auto apply_within(const std::vector<M>& modules, const std::vector<I>& inputs,
 ///           replica i on device d: …` for the lowest index, with the original exception nested;
 ///           ArgumentError if the lengths differ; DeviceError if a device does not exist, is listed
 ///           twice, or cannot be resolved
+///
+///     const std::vector<Tensor> parts = parallel::scatter(x, devices());
+///     std::vector<Net> replicas = parallel::replicate(model, devices());
+///     replicas.resize(parts.size());
+///     const std::vector<Tensor> outputs = parallel::parallel_apply(replicas, parts);
 template <class M, class I>
 auto parallel_apply(const std::vector<M>& modules, const std::vector<I>& inputs,
                     const DeviceList& devices = {}) {

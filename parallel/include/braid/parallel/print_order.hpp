@@ -15,6 +15,8 @@ enum class PrintOrder : std::uint8_t {
 /// or `replica`. Throws ArgumentError if the variable has another value. Thread-safe.
 [[nodiscard]] PrintOrder print_order();
 /// Sets the order of the calls that begin later. Thread-safe.
+///
+///     parallel::set_print_order(parallel::PrintOrder::replica);
 void set_print_order(PrintOrder order);
 
 }  // namespace braid::parallel

@@ -57,6 +57,8 @@ struct Replication {
 ///           devices[0]; a parameter that no replica used gets none
 /// Throws    DeviceError `all tensors must be on devices[0]`, or for a device that does not exist
 ///           or is listed twice; ArgumentError for an empty list of devices
+///
+///     const std::vector<Net> replicas = parallel::replicate(model, devices());
 template <class M>
 [[nodiscard]] std::vector<M> replicate(const M& module, const DeviceList& devices) {
   check_tree<M>();

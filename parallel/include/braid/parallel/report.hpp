@@ -102,8 +102,10 @@ struct Prediction {
 /// Measures data-parallel steps and reports them:
 ///
 ///     parallel::DataParallelReport report("mlp");
-///     for (int n = 1; n <= 4; ++n) {
-///       …                                           // a DataParallel over n devices, an optimizer
+///     const std::vector<Device> all = devices();
+///     for (int n = 1; n <= device_count(); ++n) {
+///       const std::vector<Device> list(all.begin(), all.begin() + n);
+///       …                                           // a DataParallel over the list, an optimizer
 ///       auto recording = report.record(list, 256);  // a batch of 256 rows
 ///       for (int i = 0; i < 10; ++i) {
 ///         const auto step = recording.step();

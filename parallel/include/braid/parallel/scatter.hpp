@@ -89,6 +89,10 @@ std::vector<T> with_each(const T& like, const std::vector<std::vector<Tensor>>& 
 /// Throws    ShapeError that names both leaves if their numbers of chunks differ; IndexError for a
 ///           wrong dim; DeviceError for a device that does not exist or is listed twice;
 ///           ArgumentError for an empty list of devices
+///
+///     const std::vector<Tensor> parts = parallel::scatter(x, devices());
+///     const data::Labelled batch{images, labels};
+///     const std::vector<data::Labelled> batches = parallel::scatter(batch, {"cuda:0", "cuda:1"});
 template <class T>
 [[nodiscard]] std::vector<T> scatter(const T& input, const DeviceList& devices,
                                      const ScatterOptions& options) {

@@ -14,6 +14,9 @@ namespace braid {
 /// x³))) / 2.
 ///
 /// Throws    ArgumentError unless approximate is "none" or "tanh"
+///
+///     gelu(x);
+///     gelu(x, "tanh");  // GPT-2's
 [[nodiscard]] Tensor gelu(const Tensor& x, std::string_view approximate = "none");
 /// x sigmoid(x) (Ramachandran, Zoph and Le 2017, arXiv:1710.05941).
 [[nodiscard]] Tensor silu(const Tensor& x);

@@ -25,6 +25,10 @@ namespace braid {
 /// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for a mask together with is_causal,
 ///           for a dropout_p outside [0, 1], and for a scale that is not finite
 /// Source    Vaswani et al. 2017, arXiv:1706.03762; Dao et al. 2022, arXiv:2205.14135
+///
+///     const Tensor q = randn({8, 4, 100, 64}), k = randn({8, 4, 120, 64}), v = k * 0.5;
+///     scaled_dot_product_attention(q, k, v);                 // [8, 4, 100, 64]
+///     scaled_dot_product_attention(q, q, q, {}, 0.1, true);  // causal, with dropout
 [[nodiscard]] Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                                   const Tensor& mask = {}, double dropout_p = 0,
                                                   bool is_causal = false,

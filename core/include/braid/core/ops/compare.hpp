@@ -7,6 +7,8 @@
 namespace braid {
 
 /// Comparisons return bool and have no gradient.
+///
+///     const Tensor right = eq(logits.argmax(1), labels).to(DType::float32).mean();
 [[nodiscard]] Tensor eq(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor ne(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor lt(const Tensor& a, const Tensor& b);

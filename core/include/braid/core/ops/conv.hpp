@@ -96,6 +96,10 @@ struct ConvTranspose2dOptions {
 ///           below 1, for a negative padding, and for "same" with a stride other than 1
 /// Source    Chellapilla, Puri, Simard 2006, "High performance convolutional neural networks for
 ///           document processing" (as a matrix product)
+///
+///     const Tensor image = randn({8, 3, 32, 32}), kernel = randn({16, 3, 3, 3});
+///     conv2d(image, kernel, {}, {.stride = 2, .padding = 1});  // [8, 16, 16, 16]
+///     conv2d(image, kernel, {}, {.padding = "same"});          // [8, 16, 32, 32]
 [[nodiscard]] Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                             const Conv2dOptions& options = {});
 /// The same along one dim: x [n, in, l] or [in, l], weight [out, in / groups, k] → [n, out, ol] or

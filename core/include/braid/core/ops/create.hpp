@@ -37,6 +37,9 @@ struct Literal {
 /// integer, else bool, unless options.dtype is set.
 ///
 /// Throws    ShapeError for ragged braces
+///
+///     tensor({{1.0, 2.0}, {3.0, 4.0}});               // float32 [2, 2]
+///     tensor({1, 2, 3}, {.dtype = DType::bfloat16});  // else int64
 [[nodiscard]] Tensor tensor(const Literal& numbers, const TensorOptions& options = {});
 /// A tensor of one dimension from a vector; its dtype is that of T unless options.dtype is set.
 template <Element T>
@@ -58,8 +61,8 @@ template <Element T>
 /// Throws    ArgumentError if step is 0 or leads away from end, and for numbers that are not
 ///           finite; DTypeError for fractions in an integer dtype
 ///
-///     arange(4)          // 0 1 2 3
-///     arange(0, 1, 0.25) // 0 0.25 0.5 0.75
+///     arange(4);           // 0 1 2 3
+///     arange(0, 1, 0.25);  // 0 0.25 0.5 0.75
 [[nodiscard]] Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step = 1,
                             const TensorOptions& options = {});
 [[nodiscard]] Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options);
@@ -86,6 +89,9 @@ template <Element T>
 /// hold shape.numel() elements of T and be aligned for T.
 ///
 /// Throws    ArgumentError for a null pointer with elements, and for a pointer that is not aligned
+///
+///     std::vector<float> samples(12);
+///     const Tensor view = from_blob(samples.data(), {3, 4});  // samples must live longer
 template <class T>
 [[nodiscard]] Tensor from_blob(T* data, const Shape& shape, std::function<void()> deleter = {},
                                Device device = {});

@@ -9,6 +9,8 @@ namespace braid {
 ///
 /// Gradient  the same part of dy
 /// Throws    ShapeError for fewer than two dims
+///
+///     tril(ones({3, 3}));  // [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
 [[nodiscard]] Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 [[nodiscard]] Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 /// A view of the diagonal that lies `offset` above the main one, in the matrices of dims a and b.

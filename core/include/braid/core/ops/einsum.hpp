@@ -25,6 +25,10 @@ namespace braid {
 ///           left to right by batched matmul
 /// Throws    ArgumentError for an invalid equation, with the position; ShapeError, with the letter
 ///           whose sizes differ; DTypeError; DeviceError
+///
+///     einsum("bij,bjk->bik", a, b);  // a batch of matrix products
+///     einsum("ii->i", a);            // the diagonal
+///     einsum("...ij->...", a);       // the sums over the last two dims
 [[nodiscard]] Tensor einsum(std::string_view equation, std::span<const Tensor> operands);
 [[nodiscard]] Tensor einsum(std::string_view equation, std::initializer_list<Tensor> operands);
 template <std::convertible_to<Tensor>... T>

@@ -13,6 +13,9 @@ namespace braid {
 /// Types     all
 /// Gradient  zeros of x's shape, with dy added at the index
 /// Throws    ShapeError, DTypeError, DeviceError, IndexError
+///
+///     const Tensor t = arange(6).reshape({2, 3});
+///     gather(t, 1, tensor({{2}, {0}}));  // [[2], [3]]
 [[nodiscard]] Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index);
 
 /// x with y[i, index[i, j, k], k] = src[i, j, k] (for dim 1). Of equal indices the last one wins.
@@ -24,6 +27,10 @@ namespace braid {
 /// Gradient  to x: dy, 0 where it was overwritten; to src: dy at the index, 0 for elements that
 ///           were overwritten
 /// Throws    ShapeError, DTypeError, DeviceError, IndexError
+///
+///     const Tensor index = tensor({{2}, {0}});
+///     scatter(zeros({2, 3}), 1, index, ones({2, 1}));  // [[0, 0, 1], [1, 0, 0]]
+///     scatter(zeros({2, 3}), 1, index, 5.0);           // [[0, 0, 5], [5, 0, 0]]
 [[nodiscard]] Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index,
                              const Tensor& src);
 /// The same with one number for all.
@@ -51,6 +58,8 @@ namespace braid {
 /// argsort it sorts.
 ///
 /// Throws    as gather
+///
+///     const Tensor sorted = take_along_dim(x, argsort(x, 0), 0);
 [[nodiscard]] Tensor take_along_dim(const Tensor& x, const Tensor& index, std::int64_t dim);
 
 }  // namespace braid

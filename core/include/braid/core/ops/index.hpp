@@ -13,6 +13,8 @@ namespace braid {
 ///
 /// Gradient  slices of dy added to the rows they came from, in the order of the index
 /// Throws    IndexError for an index out of range, DTypeError unless the index is int64
+///
+///     index_select(x, 0, tensor({0, 2}));  // rows 0 and 2; x[tensor({0, 2})] is the same
 [[nodiscard]] Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index);
 /// Rows of a table, selected by index. The arguments are in ATen's order; PyTorch's F.embedding has
 /// the index first, which throws DTypeError here.

@@ -60,6 +60,10 @@ struct CrossEntropyOptions {
 ///           is not ignore_index (on a GPU when the host next waits for it); ArgumentError unless
 ///           0 <= label_smoothing <= 1
 /// Source    Szegedy et al. 2016, arXiv:1512.00567 (label smoothing)
+///
+///     cross_entropy(logits, labels).backward();
+///     cross_entropy(logits, labels, {.ignore_index = 0, .label_smoothing = 0.1});
+///     cross_entropy(logits, labels, Reduction::none);  // one number for each row
 [[nodiscard]] Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                                    const CrossEntropyOptions& options = {});
 [[nodiscard]] inline Tensor cross_entropy(const Tensor& logits, const Tensor& target,

@@ -12,6 +12,8 @@ namespace braid {
 /// Gradient  da = dc bᵀ, db = aᵀ dc, summed over broadcast batches
 /// Throws    ShapeError `matmul: inner dimensions differ: expected b.shape[0] == 3 (a is [2, 3]),
 ///           got b [4, 5]`; DeviceError; DTypeError
+///
+///     matmul(randn({8, 2, 3}), randn({3, 4}));  // [8, 2, 4]
 [[nodiscard]] Tensor matmul(const Tensor& a, const Tensor& b);
 
 /// The product of two matrices, [m, k] × [k, n] → [m, n]. ShapeError for other ranks; else as

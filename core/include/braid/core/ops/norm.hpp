@@ -18,6 +18,8 @@ namespace braid {
 /// Throws    ShapeError unless x ends in normalized_shape, which needs at least one dim, and weight
 ///           and bias have that shape; ArgumentError unless eps >= 0; DTypeError; DeviceError
 /// Source    Ba, Kiros, Hinton 2016, arXiv:1607.06450
+///
+///     layer_norm(randn({8, 64}), {64}, ones({64}), zeros({64}));
 [[nodiscard]] Tensor layer_norm(const Tensor& x, const Shape& normalized_shape,
                                 const Tensor& weight = {}, const Tensor& bias = {},
                                 double eps = 1e-5);

@@ -22,6 +22,10 @@ enum class PadMode : std::uint8_t {
 /// Types     all; value is converted to x's dtype
 /// Gradient  dy at the positions of x's elements, summed where they are repeated
 /// Throws    ShapeError, DTypeError for a value that the dtype cannot hold
+///
+///     pad(x, {1, 2});                          // the last dim: 1 element before, 2 after
+///     pad(x, {1, 1, 2, 2}, PadMode::reflect);  // 1 around the last dim, 2 around the one before
+///     pad(x, {0, -1});                         // without the last element
 [[nodiscard]] Tensor pad(const Tensor& x, const IntList& sizes, PadMode mode = PadMode::constant,
                          const Scalar& value = 0);
 

@@ -44,6 +44,9 @@ struct AvgPool2dOptions {
 ///           quotient up, but drops a last window that begins after the image
 /// Throws    ShapeError; DTypeError unless floating point; ArgumentError for a kernel, stride or
 ///           dilation below 1, and for a padding below 0 or above half the kernel
+///
+///     max_pool2d(randn({8, 3, 32, 32}), 2);                               // [8, 3, 16, 16]
+///     max_pool2d(randn({8, 3, 32, 32}), 3, {.stride = 2, .padding = 1});  // [8, 3, 16, 16]
 [[nodiscard]] Tensor max_pool2d(const Tensor& x, Size2 kernel,
                                 const MaxPool2dOptions& options = {});
 [[nodiscard]] Tensor max_pool1d(const Tensor& x, std::int64_t kernel,
@@ -99,6 +102,10 @@ struct InterpolateOptions {
 /// Throws    ShapeError, also for a mode that does not fit x's rank; DTypeError unless floating
 ///           point; ArgumentError for neither or both of size and scale_factor, a size below 1, a
 ///           factor not above 0, and align_corners with nearest
+///
+///     const Tensor image = randn({8, 3, 32, 32});
+///     interpolate(image, {.size = 64});  // 64 × 64
+///     interpolate(image, {.scale_factor = 1.5, .mode = Interpolation::bilinear});  // 48 × 48
 [[nodiscard]] Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
 
 }  // namespace braid

@@ -11,6 +11,9 @@ namespace braid {
 /// Integers and bool give int64. The sum of nothing is 0.
 ///
 /// Gradient  dy, expanded
+///
+///     sum(ones({2, 3}));             // 6
+///     sum(ones({2, 3}), {0}, true);  // [1, 3]
 [[nodiscard]] Tensor sum(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 /// Floating point only (DTypeError). The mean of nothing is NaN.
 [[nodiscard]] Tensor mean(const Tensor& x, const IntList& dims = {}, bool keepdim = false);

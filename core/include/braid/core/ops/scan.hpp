@@ -13,6 +13,8 @@ namespace braid {
 ///           rounding of the result
 /// Gradient  the cumulative sums of dy, from the end
 /// Throws    IndexError for an invalid dim
+///
+///     cumsum(arange(4), 0);  // 0 1 3 6
 [[nodiscard]] Tensor cumsum(const Tensor& x, std::int64_t dim);
 
 /// y_j = x_0 x_1 … x_j along dim. Shapes and types as cumsum.

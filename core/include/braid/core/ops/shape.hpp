@@ -17,6 +17,8 @@ namespace braid {
 /// view.
 ///
 /// Throws    ArgumentError for size < 1 and, as chunk and unbind do, for more than 2^24 views
+///
+///     for (const Tensor& part : split(x, 2)) print(part);
 [[nodiscard]] std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t dim = 0);
 /// Views of ceil(n / chunks) elements along dim, where n is its size; the last one may be shorter.
 /// There are at most `chunks` of them. A dim of size 0 gives `chunks` empty ones.
@@ -29,6 +31,8 @@ namespace braid {
 /// A view with dim source[i] moved to position destination[i]; the other dims keep their order.
 ///
 /// Throws    ShapeError if the lists differ in length or name a dim twice
+///
+///     movedim(randn({2, 3, 4}), -1, 0);  // [4, 2, 3]
 [[nodiscard]] Tensor movedim(const Tensor& x, const IntList& source, const IntList& destination);
 [[nodiscard]] Tensor movedim(const Tensor& x, std::int64_t source, std::int64_t destination);
 /// The same as transpose.

@@ -30,6 +30,8 @@ struct ValuesIndices {
 /// Types     all; values have x's dtype, indices are int64
 /// Gradient  of values: dy, written to where the elements came from
 /// Throws    IndexError for an invalid dim; ArgumentError unless 0 <= k <= the dim's size
+///
+///     const auto [values, classes] = topk(logits, 5);  // the five best classes of each row
 [[nodiscard]] ValuesIndices topk(const Tensor& x, std::int64_t k, std::int64_t dim = -1,
                                  bool largest = true, bool sorted = true);
 

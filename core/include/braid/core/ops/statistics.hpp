@@ -17,8 +17,8 @@ namespace braid {
 /// Throws    DTypeError; IndexError; ShapeError for a dim named twice. Too few elements give NaN or
 ///           infinity, as in PyTorch
 ///
-///     var(x, {0}, false)    // the biased variance, along dim 0
-///     var(x, {0}, 0, true)  // the same, and keeps the dim
+///     var(x, {0}, false);    // the biased variance, along dim 0
+///     var(x, {0}, 0, true);  // the same, and keeps the dim
 template <std::same_as<bool> Keep = bool>
 [[nodiscard]] Tensor var(const Tensor& x, const IntList& dims = {}, double correction = 1,
                          Keep keepdim = false);
@@ -51,6 +51,9 @@ template <std::same_as<bool> Keep = bool>
 ///           extreme elements (p = ±infinity) share it; none for p = 0
 /// Throws    DTypeError; IndexError; ShapeError for a dim named twice, and for p = ±infinity of
 ///           nothing; ArgumentError if p is NaN
+///
+///     norm(x);          // the Euclidean length of all elements
+///     norm(x, 1, {1});  // the sum of |x| of each row
 [[nodiscard]] Tensor norm(const Tensor& x, double p = 2, const IntList& dims = {},
                           bool keepdim = false);
 /// Deleted: in norm(x, {1}) the 1 could be p or a dim. Write norm(x, 1) or norm(x, 2, {1}).

@@ -8,6 +8,8 @@
 namespace braid {
 
 /// condition must be bool; it gets no gradient.
+///
+///     where(gt(x, 0), x, 0.1 * x);
 [[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 /// The dtype is that of the tensor combined with the number (braid::promote).
 [[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b);
@@ -22,6 +24,8 @@ namespace braid {
 /// Gradient  dy where the mask is false; to a tensor value, the sum of dy where the mask is true
 /// Throws    DTypeError for a mask that is not bool, or a floating-point value for an integer x;
 ///           ShapeError; DeviceError
+///
+///     masked_fill(x, isnan(x), 0);
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value);
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 
@@ -32,6 +36,9 @@ namespace braid {
 /// integer dtype counts as the nearest end of that range.
 ///
 /// Throws    ArgumentError if both are missing, DTypeError for bool
+///
+///     clamp(x, 0, 1);
+///     clamp(x, std::nullopt, 1);  // an upper bound only
 [[nodiscard]] Tensor clamp(const Tensor& x, const std::optional<Scalar>& min,
                            const std::optional<Scalar>& max = {});
 /// The same with tensors as bounds, which broadcast with x and are promoted with it; an undefined

@@ -20,6 +20,8 @@ struct AdagradOptions {
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD
 /// Source    Duchi, Hazan & Singer 2011
+///
+///     optim::Adagrad optimizer(parameters(model), {.lr = 0.05});
 class Adagrad final : public detail::WithOptions<AdagradOptions> {
  public:
   explicit Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options = {});

@@ -21,6 +21,8 @@ struct AdamOptions {
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD
 /// Source    Kingma & Ba 2015, arXiv:1412.6980; Reddi et al. 2018 (amsgrad)
+///
+///     optim::Adam optimizer(parameters(model), {.lr = 3e-4});
 class Adam final : public detail::WithOptions<AdamOptions> {
  public:
   explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {});
@@ -58,6 +60,8 @@ struct AdamWOptions {
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD
 /// Source    Loshchilov & Hutter 2019, arXiv:1711.05101
+///
+///     optim::AdamW optimizer(parameters(model), {.lr = 3e-4, .weight_decay = 0.1});
 class AdamW final : public detail::WithOptions<AdamWOptions> {
  public:
   explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& options = {});

@@ -26,8 +26,12 @@ struct AverageOptions {
 /// is a tree: state_dict(average), load_state_dict(average, dict).
 ///
 ///     optim::Average average(model);
-///     … optimizer.step(); average.update();
-///     { optim::Averaged guard(average); eval … }     // the model has the averaged parameters here
+///     optimizer.step();
+///     average.update();
+///     {
+///       const optim::Averaged guard(average);  // the model has the averaged parameters here
+///       evaluate(model);
+///     }
 ///
 /// Throws    ArgumentError if an option is out of range, if there are no parameters or if one is
 ///           undefined; DTypeError unless all are floating point

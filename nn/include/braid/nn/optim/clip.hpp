@@ -29,6 +29,10 @@ namespace braid::optim {
 /// before anything is scaled. The host waits for the device only if error_if_nonfinite is set.
 ///
 /// Throws    ArgumentError if max_norm is negative or NaN, and as get_total_norm
+///
+///     loss.backward();
+///     optim::clip_grad_norm_(parameters(model), 1.0);
+///     optimizer.step();
 Tensor clip_grad_norm_(std::span<const Tensor> parameters, double max_norm, double norm_type = 2,
                        bool error_if_nonfinite = false);
 inline Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,

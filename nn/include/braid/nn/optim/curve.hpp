@@ -108,6 +108,10 @@ class Curve {
 
 /// parts[0] before step milestones[0], then parts[1], which starts at its own step 0, and so on
 /// (SequentialLR).
+///
+///     const optim::LinearOptions warm_up{.steps = 100};
+///     const optim::CosineOptions cosine{.steps = 900};
+///     optim::SequentialSchedule schedule(optimizer, {{warm_up, cosine}, {100}});
 struct SequentialOptions {
   std::vector<Curve> parts;
   std::vector<std::int64_t> milestones;  ///< increasing, one fewer than parts

@@ -19,6 +19,8 @@ struct LionOptions {
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD
 /// Source    Chen et al. 2023, arXiv:2302.06675
+///
+///     optim::Lion optimizer(parameters(model), {.lr = 3e-5, .weight_decay = 1});
 class Lion final : public detail::WithOptions<LionOptions> {
  public:
   explicit Lion(std::vector<Tensor> parameters, const LionOptions& options = {});

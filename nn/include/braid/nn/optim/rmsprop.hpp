@@ -21,6 +21,8 @@ struct RMSpropOptions {
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD
 /// Source    Tieleman & Hinton 2012; Graves 2013, arXiv:1308.0850 (centered)
+///
+///     optim::RMSprop optimizer(parameters(model), {.lr = 1e-3, .momentum = 0.9});
 class RMSprop final : public detail::WithOptions<RMSpropOptions> {
  public:
   explicit RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options = {});

@@ -64,6 +64,10 @@ class CurveSchedule : public Schedule {
 /// One class for each formula of curve.hpp:
 ///
 ///     optim::CosineSchedule schedule(optimizer, {.steps = epochs * batches});
+///     for (std::int64_t i = 0; i < epochs * batches; ++i) {
+///       optimizer.step();
+///       schedule.step();
+///     }
 template <class Options> class ScheduleOf final : public CurveSchedule {
  public:
   ScheduleOf(Optimizer& optimizer, const Options& options)
@@ -88,6 +92,8 @@ using SequentialSchedule = ScheduleOf<SequentialOptions>;
 /// The one-cycle policy for the learning rate and the momentum. step() throws ArgumentError beyond
 /// options.steps. The constructor throws it if cycle_momentum is set and the optimizer has no
 /// momentum.
+///
+///     optim::OneCycleSchedule schedule(optimizer, {.max_lr = 0.1, .steps = epochs * batches});
 class OneCycleSchedule final : public CurveSchedule {
  public:
   OneCycleSchedule(Optimizer& optimizer, const OneCycleOptions& options);
@@ -135,6 +141,9 @@ struct PlateauOptions {
 /// has not improved by more than the threshold (ReduceLROnPlateau).
 ///
 /// Throws    ArgumentError if an option is out of range
+///
+///     optim::PlateauSchedule schedule(optimizer, {.factor = 0.5, .patience = 3});
+///     schedule.step(validation_loss);  // after each epoch
 class PlateauSchedule final : public Schedule {
  public:
   PlateauSchedule(Optimizer& optimizer, const PlateauOptions& options = {});

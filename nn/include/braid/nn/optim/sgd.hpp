@@ -21,6 +21,11 @@ struct SgdOptions {
 /// Throws    ArgumentError if an option is out of range, there are no parameters, one is listed
 ///           twice or one is not a leaf; DTypeError; LayoutError for an expanded parameter
 /// Source    Sutskever et al. 2013 (momentum and Nesterov's variant), in PyTorch's form
+///
+///     optim::SGD optimizer(parameters(model), {.lr = 0.1, .momentum = 0.9});
+///     optimizer.zero_grad();
+///     cross_entropy(model(x), labels).backward();
+///     optimizer.step();
 class SGD final : public detail::WithOptions<SgdOptions> {
  public:
   explicit SGD(std::vector<Tensor> parameters, const SgdOptions& options = {});

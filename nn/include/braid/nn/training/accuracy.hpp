@@ -74,6 +74,8 @@ struct InputAndLabel {
 ///
 /// Throws    ArgumentError for an empty dataset, batch < 1, or items that are not two tensors;
 ///           ShapeError or DTypeError if scores or labels do not fit
+///
+///     print("accuracy ", training::accuracy(model, dataset));
 template <class M, class D>
 [[nodiscard]] double accuracy(M& model, const D& dataset, const AccuracyOptions& options = {}) {
   const auto size = static_cast<std::int64_t>(dataset.size());

@@ -67,6 +67,7 @@ struct Option {
 ///     int main(int argc, char** argv) try {
 ///       const auto options = training::options(argc, argv);
 ///       …
+///       return training::exit_status();
 ///     } catch (...) {
 ///       return training::report_exception(argv[0]);
 ///     }

@@ -191,7 +191,11 @@ template <class Loader> class Progress {
 /// Iterates over the batches of a loader, for all epochs up to options.epochs, and displays the
 /// progress of the run:
 ///
-///     for (auto& batch : training::progress(loader, options)) { …; batch.report("loss", loss); }
+///     for (auto& batch : training::progress(loader, options)) {
+///       loss = cross_entropy(model(batch.image), batch.label);
+///       …
+///       batch.report("loss", loss);
+///     }
 ///
 /// It prints to stderr. On a terminal it shows a bar with the remaining time, samples per second
 /// and the reported values; otherwise it prints a line every 10 s and at the end of each epoch.
