@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -26,6 +27,9 @@ enum class Access : std::uint8_t { read, write, atomic };
 /// would look wrong without the other accesses.
 [[nodiscard]] bool kernels_are_instrumented() noexcept;
 
+/// Held while an operation is checked: the checker handles one at a time.
+[[nodiscard]] std::mutex& grid_mutex();
+
 /// Checks every load and store of instrumented kernels, and every atomic, fence and barrier.
 /// Handles one grid, copy or memset at a time.
 ///
@@ -37,7 +41,7 @@ enum class Access : std::uint8_t { read, write, atomic };
 /// of dozens of operations (OpSets), or accesses to parts of a word in different intervals.
 class Checker {
  public:
-  /// Returns the only checker of the process. Hold grid_mutex() (grid_lock.hpp) while using it.
+  /// Returns the only checker of the process. Hold grid_mutex() while using it.
   static Checker& instance();
   /// Returns the checker that watches the kernel running on this host thread, or nullptr.
   static Checker* active() noexcept;

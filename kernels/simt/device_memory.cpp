@@ -5,7 +5,6 @@
 
 #include "simt/checker.hpp"
 #include "simt/config.hpp"
-#include "simt/grid_lock.hpp"
 
 namespace braid::simt {
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "simt/checker.hpp"
-#include "simt/grid_lock.hpp"
 #include "simt/profiler.hpp"
 #include "simt/scheduler.hpp"
 

@@ -10,7 +10,7 @@
 
 #include <braid/core/error.hpp>
 
-#include "simt/grid_lock.hpp"
+#include "simt/checker.hpp"
 
 namespace braid::simt {
 
