@@ -1,5 +1,6 @@
 // Schedules compared with PyTorch (goldens/schedules.txt), saved and resumed, and their errors.
 #include <braid/braid.hpp>
+#include <braid/core/internal/body.hpp>
 
 #include "refused.hpp"
 #include "support/golden.hpp"
@@ -245,6 +246,23 @@ TEST_CASE("Average: decay, warm-up and equal weights by plain loops; swapped in 
   CHECK_THROWS_TEXT(DTypeError,
                     "Average: expected floating point parameters, got int64 at position 0",
                     refused(ones({1}, {.dtype = DType::int64})));
+}
+
+TEST_CASE("Average: update checks every parameter before it moves an average",
+          "[nn][optim][average]") {
+  const Tensor first = ones({2}, {.device = here()}), second = ones({3}, {.device = here()});
+  Average average(std::vector<Tensor>{first, second});
+  average.update();
+  braid::detail::replace_body(first, full({2}, 5.0, {.device = there()}));
+  braid::detail::replace_body(second, ones({4}, {.device = here()}));
+  CHECK_THROWS_TEXT(ShapeError, "Average: update: expected parameter 1 of shape [3], got [4]",
+                    average.update());
+  CHECK(average.averages()[0].device() == here());
+  CHECK(average.updates() == 1);
+  braid::detail::replace_body(second, full({3}, 5.0, {.device = here()}));
+  average.update();
+  CHECK(average.averages()[0].device() == there());
+  CHECK(average.updates() == 2);
 }
 
 }  // namespace braid::test::on_device
