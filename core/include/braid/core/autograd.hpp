@@ -83,6 +83,7 @@ class Grads {
     ((inline_[size_++] = std::move(t)), ...);
   }
   explicit Grads(std::vector<Tensor> many) : size_(many.size()), many_(std::move(many)) {}
+  /// Appends the gradient of the next input; undefined if it has none.
   void push_back(Tensor t);
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] Tensor& operator[](std::size_t i) noexcept {
@@ -174,6 +175,7 @@ class Node : public RefCounted {
 class Needs {
  public:
   explicit Needs(autograd::Node& node) noexcept : node_(&node) {}
+  /// True if input i needs a gradient; if not, its place in Grads may stay undefined.
   [[nodiscard]] bool operator[](std::size_t i) const noexcept { return node_->needs(i); }
 
  private:

@@ -12,6 +12,7 @@ class RefCounted {
   RefCounted() noexcept = default;
   RefCounted(const RefCounted&) = delete;
   RefCounted& operator=(const RefCounted&) = delete;
+  /// Adds a reference.
   void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   /// Returns true if this was the last reference: then the caller destroys the object.
   [[nodiscard]] bool release() const noexcept {

@@ -27,12 +27,15 @@ class Storage final : public RefCounted {
   /// Throws InternalError unless the part lies inside.
   static Ref<Storage> slice(const Ref<Storage>& whole, std::size_t offset, std::size_t bytes);
 
+  /// Address of the first byte, on device().
   [[nodiscard]] void* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] Device device() const noexcept { return device_; }
+  /// The number of in-place changes. Autograd compares it with that of a saved tensor.
   [[nodiscard]] std::uint64_t version() const noexcept {
     return version_.load(std::memory_order_relaxed);
   }
+  /// To be called after a write through data(), which is not counted.
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
   /// Raises the version to at least `version`. Only for storages that no other thread can see yet.
   void raise_version(std::uint64_t version) noexcept {

@@ -91,6 +91,7 @@ class StreamGuard {
   StreamGuard(const StreamGuard&) = delete;
   StreamGuard& operator=(const StreamGuard&) = delete;
 
+  /// The stream, and the guard that was the innermost one before (or null).
   [[nodiscard]] const std::shared_ptr<Stream>& stream() const noexcept { return stream_; }
   [[nodiscard]] const StreamGuard* outer() const noexcept { return outer_; }
 

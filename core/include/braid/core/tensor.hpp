@@ -54,6 +54,7 @@ class Tensor {
   ~Tensor() = default;
 
   // ---- properties
+  /// False for a handle that refers to no tensor.
   [[nodiscard]] bool defined() const noexcept { return static_cast<bool>(impl_); }
   [[nodiscard]] const Shape& shape() const;
   [[nodiscard]] const Shape& strides() const;  ///< in elements

@@ -100,6 +100,7 @@ class Span {
   }
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
+  /// Adds to Record::bytes, and to Record::kept_bytes.
   void add_bytes(std::uint64_t bytes) noexcept {
     if (open_) span_.record.bytes += bytes;
   }
@@ -128,6 +129,7 @@ class GroupSpan {
   }
   GroupSpan(const GroupSpan&) = delete;
   GroupSpan& operator=(const GroupSpan&) = delete;
+  /// The same for the span of one replica.
   void add_bytes(std::size_t replica, std::uint64_t bytes, std::uint64_t cached = 0,
                  std::uint64_t kept = 0) noexcept;
 

@@ -87,6 +87,7 @@ template <Dataset D> class Subset {
   }
 
   [[nodiscard]] std::int64_t size() const noexcept { return count_; }
+  /// Throws IndexError unless 0 <= index < size().
   [[nodiscard]] auto get(std::int64_t index) const {
     check_index("Subset", index, count_);
     return dataset_->get(original(index));

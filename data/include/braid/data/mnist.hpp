@@ -33,6 +33,7 @@ class Mnist {
   explicit Mnist(const std::string& folder = {}, MnistPart part = MnistPart::any);
 
   [[nodiscard]] std::int64_t size() const { return images_.size(0); }
+  /// Throw IndexError unless 0 <= index < size().
   [[nodiscard]] Labelled get(std::int64_t index) const;
   [[nodiscard]] Labelled get_batch(std::span<const std::int64_t> indices) const;
 

@@ -60,6 +60,7 @@ struct MultiheadAttention : Module {
                      const MultiheadAttentionOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                                   const AttentionCall& call = {}) const;
+  /// See Returns above.
   [[nodiscard]] std::pair<Tensor, Tensor> with_weights(const Tensor& query, const Tensor& key,
                                                        const Tensor& value,
                                                        const AttentionCall& call = {}) const;

@@ -17,6 +17,7 @@ namespace braid {
 ///     }
 class ReplicaGroup : public ThreadContext {
  public:
+  /// The number of replicas.
   [[nodiscard]] virtual std::size_t size() const noexcept = 0;
   /// True if the replicas are virtual replicas: the batch is cut into a fixed number of parts,
   /// whatever the number of devices. A layer that computes something over the batch must then

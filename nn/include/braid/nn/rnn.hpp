@@ -49,6 +49,7 @@ struct LSTMState {
 /// The result of an LSTM; shapes as there.
 struct LSTMOutput {
   Tensor output, h_n, c_n;
+  /// The argument for the next call.
   [[nodiscard]] LSTMState state() const { return {h_n, c_n}; }
   BRAID_FIELDS(output, h_n, c_n)
 };

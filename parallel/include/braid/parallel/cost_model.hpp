@@ -15,6 +15,7 @@ struct PhaseSeconds {
   /// The rest. For a device: it waits for others, or for the program's own work between the calls
   /// (the loss, if no span is around it). For a whole step: no device is in any phase.
   double idle = 0;
+  /// The sum of all phases and idle.
   [[nodiscard]] double total() const noexcept {
     return scatter + replicate + compute + gather + reduce + optimizer + idle;
   }

@@ -205,6 +205,7 @@ class DataParallelReport::Recording {
     Recording& recording_;
     trace::Span span_;
   };
+  /// Begins a step, which ends with the returned object.
   [[nodiscard]] Step step() { return Step(*this); }
 
   /// Sets T(n) as timed elsewhere without a recorder. Efficiency and predictions use it, divided

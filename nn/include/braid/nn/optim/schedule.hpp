@@ -55,6 +55,7 @@ class Schedule {
 class CurveSchedule : public Schedule {
  public:
   CurveSchedule(Optimizer& optimizer, Curve curve);
+  /// Advances by one step and sets the optimizer's rates.
   virtual void step();
 
  private:
@@ -114,6 +115,7 @@ class OneCycleSchedule final : public CurveSchedule {
 class ChainedSchedule final : public Schedule {
  public:
   ChainedSchedule(Optimizer& optimizer, std::vector<Curve> curves);
+  /// Advances by one step and sets the optimizer's rates.
   void step();
 
   auto braid_fields() { return Schedule::braid_fields(); }
@@ -147,6 +149,7 @@ struct PlateauOptions {
 class PlateauSchedule final : public Schedule {
  public:
   PlateauSchedule(Optimizer& optimizer, const PlateauOptions& options = {});
+  /// To be called with the metric of each epoch (or of each evaluation).
   void step(double metric);
 
   auto braid_fields() { return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_)); }

@@ -67,6 +67,7 @@ template <class B> class Step : public B {
   }
   void report(std::string_view name, double value) { detail::report(*reporter_, name, value); }
 
+  /// True for the last batch of an epoch, and for the last one of the run.
   [[nodiscard]] bool is_last_of_epoch() const noexcept {
     return place_.batch + 1 == place_.batches;
   }
