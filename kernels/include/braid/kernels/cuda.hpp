@@ -35,10 +35,11 @@ enum class GemmEngine {
 ///
 /// Throws    ArgumentError if the variable has another value
 [[nodiscard]] GemmEngine gemm_engine();
-/// Sets the engine for all later products of the process. Throws DeviceError if cuBLAS
-/// (libcublas.so.13, .12, or without a version) cannot be opened; then nothing changes. With
-/// BRAID_GEMM=cublas the first product throws that error. An emulated build uses a fake cuBLAS of
+/// Sets the engine for all later products of the process. An emulated build uses a fake cuBLAS of
 /// plain loops.
+///
+/// Throws    DeviceError if cuBLAS (libcublas.so.13, .12, or without a version) cannot be opened;
+///           then nothing changes. With BRAID_GEMM=cublas the first product throws that error
 ///
 ///     cuda::set_gemm_engine(cuda::GemmEngine::cublas);
 void set_gemm_engine(GemmEngine engine);

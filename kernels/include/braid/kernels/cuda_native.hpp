@@ -42,9 +42,10 @@ class NativeStream {
 namespace detail { [[nodiscard]] void* pointer_of(const Tensor& x, DType dtype); }
 
 /// Returns a pointer to the first element of a tensor on a CUDA device, for kernels. shape() and
-/// strides() give the positions of the other elements. Throws DTypeError unless T is the dtype,
-/// DeviceError unless x is on a CUDA device. Writes through the pointer are not tracked (neither by
-/// autograd nor by version counters), so write to new tensors only.
+/// strides() give the positions of the other elements. Writes through the pointer are not tracked
+/// (neither by autograd nor by version counters), so write to new tensors only.
+///
+/// Throws    DTypeError unless T is the dtype, DeviceError unless x is on a CUDA device
 ///
 ///     const float* const from = cuda::pointer<const float>(x);
 template <class T> [[nodiscard]] T* pointer(const Tensor& x) {

@@ -21,6 +21,7 @@ const Tensor& normal_(const Tensor& t, double mean = 0, double std = 1);
 /// no number is rejected and drawn again.
 const Tensor& trunc_normal_(const Tensor& t, double mean = 0, double std = 1, double low = -2,
                             double high = 2);
+/// Every element is `value`, 0 or 1.
 const Tensor& constant_(const Tensor& t, double value);
 const Tensor& zeros_(const Tensor& t);
 const Tensor& ones_(const Tensor& t);

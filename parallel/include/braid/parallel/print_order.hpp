@@ -12,7 +12,9 @@ enum class PrintOrder : std::uint8_t {
 };
 
 /// Returns the process's order. Until it is set, BRAID_PRINT_ORDER gives it: `thread` (the default)
-/// or `replica`. Throws ArgumentError if the variable has another value. Thread-safe.
+/// or `replica`. Thread-safe.
+///
+/// Throws    ArgumentError if the variable has another value
 [[nodiscard]] PrintOrder print_order();
 /// Sets the order of the calls that begin later. Thread-safe.
 ///

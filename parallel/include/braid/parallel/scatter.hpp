@@ -33,10 +33,15 @@ struct ScatterOptions {
 };
 
 /// Returns the rows of each chunk when `size` rows are split for n devices. 0 rows give n empty
-/// chunks. Throws ArgumentError unless size >= 0 and n >= 1, and for weights that are not n
-/// positive numbers. Wrong chunk sizes throw it too: `given chunk sizes don't sum up to the
-/// tensor's size (sum(chunk_sizes) == 9, but expected 10)`, `Chunk size must be positive`, or more
-/// of them than devices.
+/// chunks.
+///
+/// Throws    ArgumentError unless size >= 0 and n >= 1; for weights that are not n positive
+///           numbers; and for wrong chunk sizes: `given chunk sizes don't sum up to the tensor's
+///           size (sum(chunk_sizes) == 9, but expected 10)`, `Chunk size must be positive`, or more
+///           of them than devices
+///
+///     parallel::chunk_sizes(10, 4);                                        // 3 3 3 1
+///     parallel::chunk_sizes(10, 4, {.split = parallel::Split::balanced});  // 3 3 2 2
 [[nodiscard]] std::vector<std::int64_t> chunk_sizes(std::int64_t size, std::size_t n,
                                                     const ScatterOptions& options = {});
 

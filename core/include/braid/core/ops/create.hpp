@@ -47,12 +47,16 @@ template <Element T>
 
 /// Uninitialised (a debug build fills floating-point tensors with NaN).
 [[nodiscard]] Tensor empty(const Shape& shape, const TensorOptions& options = {});
+/// Filled with 0, and with 1.
+///
+///     zeros({2, 3}, {.device = device, .dtype = DType::float64});
 [[nodiscard]] Tensor zeros(const Shape& shape, const TensorOptions& options = {});
 [[nodiscard]] Tensor ones(const Shape& shape, const TensorOptions& options = {});
 /// Filled with `value`. The dtype is that of the number unless options.dtype is set: full({2}, 7)
-/// is int64, with 7.0 float32, with true bool. Throws DTypeError for a value that an integer dtype
-/// (fractions, NaN) or float32 cannot hold. As in PyTorch, uint8 wraps -1 around to 255, and a
+/// is int64, with 7.0 float32, with true bool. As in PyTorch, uint8 wraps -1 around to 255, and a
 /// value too large for float16 or bfloat16 becomes infinite.
+///
+/// Throws    DTypeError for a value that an integer dtype (fractions, NaN) or float32 cannot hold
 [[nodiscard]] Tensor full(const Shape& shape, const Scalar& value,
                           const TensorOptions& options = {});
 /// start, start + step, … up to end, which is excluded: int64 if all three are integers, else
@@ -80,7 +84,9 @@ template <Element T>
 [[nodiscard]] Tensor empty_like(const Tensor& t, const TensorOptions& options = {});
 [[nodiscard]] Tensor zeros_like(const Tensor& t, const TensorOptions& options = {});
 [[nodiscard]] Tensor ones_like(const Tensor& t, const TensorOptions& options = {});
-/// Throws DTypeError as full does.
+/// The same, filled with `value`.
+///
+/// Throws    DTypeError as full does
 [[nodiscard]] Tensor full_like(const Tensor& t, const Scalar& value,
                                const TensorOptions& options = {});
 

@@ -8,21 +8,27 @@
 // accumulate in float32.
 namespace braid {
 
-/// Integers and bool give int64. The sum of nothing is 0.
+/// The sum over the dims. Integers and bool give int64. The sum of nothing is 0.
 ///
 /// Gradient  dy, expanded
 ///
 ///     sum(ones({2, 3}));             // 6
 ///     sum(ones({2, 3}), {0}, true);  // [1, 3]
 [[nodiscard]] Tensor sum(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
-/// Floating point only (DTypeError). The mean of nothing is NaN.
-[[nodiscard]] Tensor mean(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
-/// The largest element; NaN propagates. Equal largest elements get equal shares of the gradient.
+/// The mean over the dims. The mean of nothing is NaN.
 ///
-/// Throws    ShapeError for the maximum of nothing
+/// Gradient  dy / n, expanded
+/// Throws    DTypeError unless x is floating point
+[[nodiscard]] Tensor mean(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
+/// The largest element over the dims, and the smallest; NaN propagates.
+///
+/// Gradient  to the chosen element; equal ones get equal shares
+/// Throws    ShapeError for the maximum and the minimum of nothing
 [[nodiscard]] Tensor max(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 [[nodiscard]] Tensor min(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
-/// Index of the first largest element along dim, int64; no gradient.
+/// Index of the first largest element along dim, and of the first smallest, int64.
+///
+/// Gradient  none
 [[nodiscard]] Tensor argmax(const Tensor& x, std::int64_t dim, bool keepdim = false);
 [[nodiscard]] Tensor argmin(const Tensor& x, std::int64_t dim, bool keepdim = false);
 /// Over all elements: the index in row-major order.

@@ -11,23 +11,25 @@ namespace braid {
 /// Throws    DTypeError for bool
 [[nodiscard]] Tensor neg(const Tensor& x);
 [[nodiscard]] inline Tensor operator-(const Tensor& x) { return neg(x); }
-/// Gradient sign(x): 0 at 0, NaN at NaN (PyTorch: 0).
+/// |x|.
+///
+/// Gradient  sign(x) dy: 0 at 0, NaN at NaN (PyTorch: 0)
 [[nodiscard]] Tensor abs(const Tensor& x);
-[[nodiscard]] Tensor sign(const Tensor& x);  ///< NaN for NaN (PyTorch: 0); gradient 0
+[[nodiscard]] Tensor sign(const Tensor& x);  ///< -1, 0 or 1; NaN for NaN (PyTorch: 0); gradient 0
 /// max(x, 0), also 0 for -0 (PyTorch: -0). No gradient where y <= 0. NaN stays NaN, and its
 /// gradient passes.
 [[nodiscard]] Tensor relu(const Tensor& x);
-[[nodiscard]] Tensor exp(const Tensor& x);
-[[nodiscard]] Tensor log(const Tensor& x);
-[[nodiscard]] Tensor sqrt(const Tensor& x);
-[[nodiscard]] Tensor rsqrt(const Tensor& x);
-[[nodiscard]] Tensor reciprocal(const Tensor& x);
-[[nodiscard]] Tensor square(const Tensor& x);
+[[nodiscard]] Tensor exp(const Tensor& x);         ///< e^x
+[[nodiscard]] Tensor log(const Tensor& x);         ///< NaN below 0, -inf at 0
+[[nodiscard]] Tensor sqrt(const Tensor& x);        ///< NaN below 0
+[[nodiscard]] Tensor rsqrt(const Tensor& x);       ///< 1 / √x
+[[nodiscard]] Tensor reciprocal(const Tensor& x);  ///< 1 / x
+[[nodiscard]] Tensor square(const Tensor& x);      ///< x²; integers stay integers
 /// x^exponent. An integer x with an integer exponent stays integer and wraps around; a negative
 /// exponent then throws ArgumentError. All else is floating point.
 [[nodiscard]] Tensor pow(const Tensor& x, const Scalar& exponent);
 [[nodiscard]] Tensor tanh(const Tensor& x);
-[[nodiscard]] Tensor sigmoid(const Tensor& x);
+[[nodiscard]] Tensor sigmoid(const Tensor& x);  ///< 1 / (1 + e^-x)
 [[nodiscard]] Tensor sin(const Tensor& x);
 [[nodiscard]] Tensor cos(const Tensor& x);
 [[nodiscard]] Tensor tan(const Tensor& x);

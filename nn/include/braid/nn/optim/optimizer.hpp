@@ -207,9 +207,13 @@ template <class Options> class WithOptions : public Optimizer {
 namespace braid {
 
 /// Restores the result of state_dict(optimizer). Unlike for a model, state tensors are created
-/// where they do not exist yet. Throws ArgumentError that lists every missing and unexpected key
-/// and every wrong shape and dtype; then nothing was changed. If not strict, unexpected keys are
-/// only reported.
+/// where they do not exist yet. If not strict, unexpected keys are only reported.
+///
+/// Throws    ArgumentError that lists every missing and unexpected key and every wrong shape and
+///           dtype; then nothing was changed
+///
+///     save_safetensors("adam.safetensors", state_dict(optimizer));
+///     load_state_dict(optimizer, load_safetensors("adam.safetensors").tensors);
 template <std::derived_from<optim::Optimizer> O>
 LoadReport load_state_dict(O& optimizer, std::span<const StateDict::value_type> dict,
                            const LoadOptions& options = {}) {
