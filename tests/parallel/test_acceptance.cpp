@@ -1,6 +1,7 @@
 // The list of acceptance tests: T01 to T36 and C1 to C9 (docs/notes/acceptance.md). Each test is in
 // the file of its subject. This file lists those that do not exist, with the reason.
 #include <iostream>
+#include <map>
 
 #include "group.hpp"
 
