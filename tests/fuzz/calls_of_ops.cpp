@@ -29,6 +29,23 @@ namespace {
 using T = Tensor;
 constexpr DType kFloat = DType::float32;
 
+// Arguments of a function, drawn by their types.
+T draw(Draw& d, const T*) { return d.tensor(); }
+double draw(Draw& d, const double*) { return d.real(); }
+std::optional<double> draw(Draw& d, const std::optional<double>*) {
+  return d.flag() ? std::optional(d.real()) : std::nullopt;
+}
+std::string_view draw(Draw& d, const std::string_view*) {
+  return d.flag() ? "none" : d.flag() ? "tanh" : "";
+}
+template <class... A> List drawn(Draw& d, T (*f)(A...)) {
+  // braces: from left to right
+  const std::tuple<std::remove_cvref_t<A>...> arguments{
+      draw(d, static_cast<const std::remove_cvref_t<A>*>(nullptr))...};
+  return list_of(std::apply(f, arguments));
+}
+#define DRAWN(op) {#op, [](Draw& d) { return drawn(d, &op); }}
+
 constexpr Call kElements[] = {
     ONE(abs),
     ONE(sign),
@@ -44,39 +61,16 @@ constexpr Call kElements[] = {
     ONE(sigmoid),
     ONE(sin),
     ONE(cos),
-    ONE(tan),
-    ONE(exp2),
-    ONE(expm1),
-    ONE(log1p),
-    ONE(log2),
-    ONE(log10),
-    ONE(asin),
-    ONE(acos),
-    ONE(atan),
-    ONE(sinh),
-    ONE(cosh),
-    ONE(asinh),
-    ONE(acosh),
-    ONE(atanh),
-    ONE(erf),
-    ONE(erfc),
-    ONE(floor),
-    ONE(ceil),
-    ONE(round),
-    ONE(trunc),
+#define BRAID_UNARY_FUNCTION(name, c, domain) ONE(name),
+#define BRAID_UNARY_STEP(name, c) ONE(name),
+#include <braid/core/internal/unary.def>
+#define BRAID_ACTIVATION_OP(name) DRAWN(name),
+#include <braid/core/internal/activation.def>
     ONE(frac),
     ONE(logical_not),
     ONE(isnan),
     ONE(isinf),
     ONE(isfinite),
-    ONE(silu),
-    ONE(selu),
-    ONE(relu6),
-    ONE(hardsigmoid),
-    ONE(hardswish),
-    ONE(mish),
-    ONE(logsigmoid),
-    ONE(softsign),
     TWO(mul),
     TWO(div),
     TWO(maximum),
@@ -111,18 +105,9 @@ constexpr Call kElements[] = {
     REAL(fmod),
     REAL(remainder),
     REAL(floor_divide),
-    REAL(elu),
-    REAL(celu),
-    REAL(leaky_relu),
     CALL(sub, d.real(), d.tensor()),
     CALL(div, d.real(), d.tensor()),
     CALL(pow, d.real(), d.tensor()),
-    CALL(gelu, d.tensor(),
-         d.flag()   ? "none"
-         : d.flag() ? "tanh"
-                    : ""),
-    CALL(softplus, d.tensor(), d.real(), d.real()),
-    CALL(hardtanh, d.tensor(), d.real(), d.real()),
     CALL(add, d.tensor(), d.like(), d.real()),
     CALL(sub, d.tensor(), d.like(), d.real()),
     CALL(where, d.mask(), d.tensor(), d.like()),

@@ -7,11 +7,12 @@ using braid::UnaryOp;
 
 namespace {
 
-const std::vector<UnaryOp> kOps = [] {
-  std::vector<UnaryOp> all;
-  for (int i = 0; i < braid::kUnaryOpCount; ++i) all.push_back(static_cast<UnaryOp>(i));
-  return all;
-}();
+const std::vector<UnaryOp> kOps{
+#define BRAID_UNARY(name, domain) UnaryOp::name,
+#define BRAID_UNARY_FUNCTION(name, c, domain) UnaryOp::name,
+#define BRAID_UNARY_STEP(name, c) UnaryOp::name,
+#include <braid/core/internal/unary.def>
+};
 
 bool whole(UnaryOp op) {
   return op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::relu || op == UnaryOp::square ||
@@ -19,21 +20,14 @@ bool whole(UnaryOp op) {
 }
 bool has(UnaryOp op, DType t) { return t != DType::bool_ && (braid::is_floating(t) || whole(op)); }
 
-double reference_function(UnaryOp op, double x) {
-  double (*const functions[])(double) = {
-      [](double v) { return std::exp2(v); },      [](double v) { return std::expm1(v); },
-      [](double v) { return std::log1p(v); },     [](double v) { return std::log2(v); },
-      [](double v) { return std::log10(v); },     [](double v) { return std::tan(v); },
-      [](double v) { return std::asin(v); },      [](double v) { return std::acos(v); },
-      [](double v) { return std::atan(v); },      [](double v) { return std::sinh(v); },
-      [](double v) { return std::cosh(v); },      [](double v) { return std::asinh(v); },
-      [](double v) { return std::acosh(v); },     [](double v) { return std::atanh(v); },
-      [](double v) { return std::erf(v); },       [](double v) { return std::erfc(v); },
-      [](double v) { return std::floor(v); },     [](double v) { return std::ceil(v); },
-      [](double v) { return std::nearbyint(v); }, [](double v) { return std::trunc(v); }};
-  return functions[static_cast<int>(op) - static_cast<int>(UnaryOp::exp2)](x);
+bool rounds(UnaryOp op) {
+  switch (op) {
+#define BRAID_UNARY_STEP(name, c) case UnaryOp::name:
+#include <braid/core/internal/unary.def>
+    return true;
+    default: return false;
+  }
 }
-bool rounds(UnaryOp op) { return op >= UnaryOp::floor; }
 
 double reference(UnaryOp op, double x, double alpha) {
   switch (op) {
@@ -52,8 +46,13 @@ double reference(UnaryOp op, double x, double alpha) {
     case UnaryOp::square: return x * x;
     case UnaryOp::sign: return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
     case UnaryOp::pow_scalar: return std::pow(x, alpha);
-    default: return reference_function(op, x);
+#define BRAID_UNARY_FUNCTION(name, c, domain) \
+  case UnaryOp::name: return std::c(x);
+#define BRAID_UNARY_STEP(name, c) \
+  case UnaryOp::name: return std::c(x);
+#include <braid/core/internal/unary.def>
   }
+  return kNaN;
 }
 
 double wrap(DType t, double x) {

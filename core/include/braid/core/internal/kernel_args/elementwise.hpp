@@ -7,17 +7,14 @@
 // Arguments of the elementwise kernels: one result element for each element of the operands.
 namespace braid {
 
-// clang-format off
 enum class UnaryOp : std::uint8_t {
-  neg, abs, relu, exp, log, sqrt, rsqrt, tanh, sigmoid, sin, cos, reciprocal, square, sign,
-  pow_scalar /* x^alpha */,
-  exp2, expm1, log1p, log2, log10, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, erf,
-  erfc, floor, ceil, round /* half to even */, trunc
+#define BRAID_UNARY(name, domain) name,
+#define BRAID_UNARY_FUNCTION(name, c, domain) name,
+#define BRAID_UNARY_STEP(name, c) name,
+#include <braid/core/internal/unary.def>
 };
-// clang-format on
-inline constexpr int kUnaryOpCount = static_cast<int>(UnaryOp::trunc) + 1;
 /// The less common ops, which share kernels.
-[[nodiscard]] constexpr bool is_function(UnaryOp op) noexcept { return op >= UnaryOp::exp2; }
+[[nodiscard]] constexpr bool is_function(UnaryOp op) noexcept { return op > UnaryOp::pow_scalar; }
 
 /// out and x have `dtype`: floating point; for neg, abs, relu, square and sign also integers.
 struct UnaryArgs {
