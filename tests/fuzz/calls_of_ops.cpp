@@ -1,5 +1,5 @@
-// Calls of the ops in core/ops. Every new op gets a line here: test_op_registry.cpp checks its
-// name.
+// Calls of the ops in core/ops. An op that is in no list of core/internal (unary.def,
+// activation.def) gets a line here: core.op_symbols checks its name.
 #include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/conv.hpp>
