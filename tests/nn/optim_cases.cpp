@@ -126,6 +126,85 @@ std::vector<Case> cases() {
   return list;
 }
 
+std::vector<GoldenCase> golden_cases() {
+  using namespace optim;
+  using N = const Numbers&;
+  std::vector<GoldenCase> list;
+  const auto add = [&]<class Options>(auto make, Options (*options)(N),
+                                      std::initializer_list<const char*> names) {
+    for (const char* name : names)
+      list.push_back({name, [make, options](std::vector<Tensor> p, N o) {
+                        return make(std::move(p), options(o));
+                      }});
+  };
+  const auto of = []<class O>(std::type_identity<O>) {
+    return [](std::vector<Tensor> p, const auto& o) -> std::unique_ptr<Optimizer> {
+      return std::make_unique<O>(std::move(p), o);
+    };
+  };
+  add(of(std::type_identity<SGD>()),
+      +[](N o) { return SgdOptions{o[0], o[1], o[2], o[3], o[4] != 0, o[5] != 0}; },
+      {"sgd.plain", "sgd.decay", "sgd.momentum", "sgd.both", "sgd.dampening", "sgd.nesterov",
+       "sgd.maximize"});
+  add(of(std::type_identity<AdamW>()),
+      +[](N o) { return AdamWOptions{o[0], o[1], o[2], o[3], o[4], o[5] != 0, o[6] != 0}; },
+      {"adamw.default", "adamw.large", "adamw.no_decay", "adamw.amsgrad", "adamw.maximize"});
+  add(of(std::type_identity<Adam>()),
+      +[](N o) { return AdamOptions{o[0], o[1], o[2], o[3], o[4], o[5] != 0, o[6] != 0}; },
+      {"adam.decay", "adam.amsgrad", "adam.maximize"});
+  add(of(std::type_identity<RMSprop>()),
+      +[](N o) { return RMSpropOptions{o[0], o[1], o[2], o[3], o[4], o[5] != 0, o[6] != 0}; },
+      {"rmsprop.momentum", "rmsprop.centered", "rmsprop.both"});
+  add(of(std::type_identity<Adagrad>()),
+      +[](N o) { return AdagradOptions{o[0], o[1], o[2], o[3], o[4], o[5] != 0}; },
+      {"adagrad.decays", "adagrad.maximize"});
+  return list;
+}
+
+std::vector<BadOptions> bad_options() {
+  using namespace optim;
+  const double nan = std::nan(""), inf = INFINITY;
+  const auto sgd = [](const SgdOptions& o) { return [o](const Tensor& p) { SGD made({p}, o); }; };
+  const auto adamw = [](const AdamWOptions& o) {
+    return [o](const Tensor& p) { AdamW made({p}, o); };
+  };
+  const auto rmsprop = [](const RMSpropOptions& o) {
+    return [o](const Tensor& p) { RMSprop made({p}, o); };
+  };
+  return {
+      {"SGD: expected lr >= 0, got -1", sgd({.lr = -1})},
+      {"SGD: expected lr >= 0, got nan", sgd({.lr = nan})},
+      {"SGD: expected lr >= 0, got inf", sgd({.lr = inf})},
+      {"SGD: expected lr >= 0, got -1",
+       [](const Tensor& p) { SGD({{{p}, {}}, {{leaf({2}, 2)}, {.lr = -1}}}); }},
+      {"SGD: expected momentum >= 0, got -0.5", sgd({.momentum = -0.5})},
+      {"SGD: expected weight_decay >= 0, got -2", sgd({.weight_decay = -2})},
+      {"SGD: expected a finite dampening, got nan", sgd({.momentum = 0.9, .dampening = nan})},
+      {"SGD: expected momentum > 0 and dampening == 0 with nesterov, got momentum 0 and dampening "
+       "0",
+       sgd({.nesterov = true})},
+      {"SGD: expected *got momentum 0.9 and dampening 0.1",
+       sgd({.momentum = 0.9, .dampening = 0.1, .nesterov = true})},
+      {"AdamW: expected lr >= 0, got -1", adamw({.lr = -1})},
+      {"AdamW: expected 0 <= beta1 < 1, got 1", adamw({.beta1 = 1})},
+      {"AdamW: expected 0 <= beta2 < 1, got -0.1", adamw({.beta2 = -0.1})},
+      {"AdamW: expected eps >= 0, got -1", adamw({.eps = -1})},
+      {"AdamW: expected weight_decay >= 0, got nan", adamw({.weight_decay = nan})},
+      {"Adam: expected 0 <= beta2 < 1, got 1", [](const Tensor& p) { Adam({p}, {.beta2 = 1}); }},
+      {"Lion: expected 0 <= beta1 < 1, got 1", [](const Tensor& p) { Lion({p}, {.beta1 = 1}); }},
+      {"Lion: expected lr >= 0, got -1", [](const Tensor& p) { Lion({p}, {.lr = -1}); }},
+      {"Lion: expected weight_decay >= 0, got -1",
+       [](const Tensor& p) { Lion({p}, {.weight_decay = -1}); }},
+      {"RMSprop: expected alpha >= 0, got -1", rmsprop({.alpha = -1})},
+      {"RMSprop: expected momentum >= 0, got -1", rmsprop({.momentum = -1})},
+      {"RMSprop: expected eps >= 0, got -1", rmsprop({.eps = -1})},
+      {"Adagrad: expected lr_decay >= 0, got -1",
+       [](const Tensor& p) { Adagrad({p}, {.lr_decay = -1}); }},
+      {"Adagrad: expected initial_accumulator_value >= 0, got -1",
+       [](const Tensor& p) { Adagrad({p}, {.initial_accumulator_value = -1}); }},
+  };
+}
+
 Tracked::Tracked(const Tensor& t)
     : tensor(t), p(t.to_vector<double>()), m(p.size()), v(p.size()), s(p.size()) {}
 
