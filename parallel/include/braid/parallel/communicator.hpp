@@ -91,14 +91,19 @@ class Communicator {
 
  private:
   // Called with checked views, and only in groups of at least two ranks.
-  virtual void do_broadcast(std::span<const BufferView> buffers) = 0;
-  virtual void do_reduce(std::span<const BufferView> buffers,
+#define BRAID_IN_PLACE(name) virtual void do_##name(std::span<const BufferView> buffers) = 0;
+#define BRAID_TO_ROOT(name)                                   \
+  virtual void do_##name(std::span<const BufferView> buffers, \
                          std::span<const BufferView> results) = 0;
-  virtual void do_all_reduce(std::span<const BufferView> buffers) = 0;
-  virtual void do_all_gather(std::span<const BufferView> buffers,
-                             std::span<const BufferView> results) = 0;
-  virtual void do_reduce_scatter(std::span<const BufferView> buffers,
-                                 std::span<const BufferView> results) = 0;
+#define BRAID_EXCHANGE(name, buffer, result, types)           \
+  virtual void do_##name(std::span<const BufferView> buffers, \
+                         std::span<const BufferView> results) = 0;
+#include <braid/parallel/internal/collectives.def>
+
+  /// Checks the buffers and results of an exchange: see internal/collectives.def.
+  void check_exchange(const char* op, bool whole_buffers, bool whole_results, bool floating,
+                      std::span<const BufferView> buffers,
+                      std::span<const BufferView> results) const;
 
   std::vector<Device> devices_;
   int size_;
