@@ -147,6 +147,8 @@ TEST_CASE("registry: every op that is compiled is called with random arguments, 
 #include <braid/core/internal/unary.def>
 #define BRAID_ACTIVATION_OP(name) #name,
 #include <braid/core/internal/activation.def>
+#define BRAID_KERNEL_OP(name) #name,
+#include <braid/core/internal/kernels.def>
   };
   static const std::regex call(
       "\\b(CALL|ONE|TWO|REAL|OVER|MEMBER|IN_PLACE)\\((\\w+::)?(\\w+(\\[\\])?)");

@@ -1,5 +1,5 @@
 // Calls of the ops in core/ops. An op that is in no list of core/internal (unary.def,
-// activation.def) gets a line here: core.op_symbols checks its name.
+// activation.def, kernels.def) gets a line here: core.op_symbols checks its name.
 #include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/conv.hpp>
@@ -29,19 +29,27 @@ namespace {
 using T = Tensor;
 constexpr DType kFloat = DType::float32;
 
-// Arguments of a function, drawn by their types.
-T draw(Draw& d, const T*) { return d.tensor(); }
-double draw(Draw& d, const double*) { return d.real(); }
-std::optional<double> draw(Draw& d, const std::optional<double>*) {
-  return d.flag() ? std::optional(d.real()) : std::nullopt;
-}
-std::string_view draw(Draw& d, const std::string_view*) {
-  return d.flag() ? "none" : d.flag() ? "tanh" : "";
-}
-template <class... A> List drawn(Draw& d, T (*f)(A...)) {
+// Arguments of a function, drawn by their types; a second tensor often fits the first.
+struct Arguments {
+  Draw& d;
+  bool first = true;
+  T draw(const T*) { return std::exchange(first, false) ? d.tensor() : d.like(); }
+  [[nodiscard]] I draw(const I*) const { return d.one_in(2) ? d.integer() : d.dim(); }
+  [[nodiscard]] bool draw(const bool*) const { return d.flag(); }
+  [[nodiscard]] double draw(const double*) const { return d.real(); }
+  [[nodiscard]] std::string_view draw(const std::string_view*) const {
+    return d.flag() ? "none" : d.flag() ? "tanh" : "";
+  }
+  template <class A> std::optional<A> draw(const std::optional<A>*) {
+    if (d.flag()) return std::nullopt;
+    return draw(static_cast<const A*>(nullptr));
+  }
+};
+template <class R, class... A> List drawn(Draw& d, R (*f)(A...)) {
+  Arguments from{d};
   // braces: from left to right
   const std::tuple<std::remove_cvref_t<A>...> arguments{
-      draw(d, static_cast<const std::remove_cvref_t<A>*>(nullptr))...};
+      from.draw(static_cast<const std::remove_cvref_t<A>*>(nullptr))...};
   return list_of(std::apply(f, arguments));
 }
 #define DRAWN(op) {#op, [](Draw& d) { return drawn(d, &op); }}
@@ -126,6 +134,8 @@ constexpr Call kElements[] = {
 };
 
 constexpr Call kReductions[] = {
+#define BRAID_KERNEL_OP(name) DRAWN(name),
+#include <braid/core/internal/kernels.def>
     OVER(sum),
     OVER(mean),
     OVER(max),
@@ -147,8 +157,6 @@ constexpr Call kReductions[] = {
     CALL(braid::std, d.tensor(), d.dims()),
     CALL(var_mean, d.tensor(), d.dims()),
     CALL(norm, d.tensor(), d.real(), d.dims(), d.flag()),
-    CALL(sort, d.tensor(), d.dim(), d.flag()),
-    CALL(argsort, d.tensor(), d.dim(), d.flag()),
     CALL(topk, d.tensor(), d.count(), d.dim(), d.flag(), d.flag()),
     CALL(max_with_index, d.tensor(), d.dim(), d.flag()),
     CALL(min_with_index, d.tensor(), d.dim(), d.flag()),
