@@ -2,7 +2,8 @@
 #include <braid/core/internal/kernel_args/activation.hpp>
 
 // The activations and their derivatives, one formula each for both backends. V is a number (CUDA)
-// or a vector of numbers (CPU), whose elements are M::Lane<V>. M has the backend's functions of V.
+// or a vector of numbers (CPU), whose elements are M::Lane<V>. M has the backend's functions of V:
+// abs and sigmoid of any V; exp, log, expm1, log1p and erfc of what the CPU computes in double.
 // The file that includes this one defines BRAID_FORMULA, which makes functions inline.
 namespace braid {
 

@@ -23,6 +23,7 @@ struct Math {
   template <class A> static BRAID_DEVICE A splat(A x) { return x; }
   template <class A> static BRAID_DEVICE A abs(A x) { return abs_of(x); }
   template <class A> static BRAID_DEVICE A exp(A x) { return exp_of(x); }
+  template <class A> static BRAID_DEVICE A log(A x) { return log_of(x); }
   template <class A> static BRAID_DEVICE A expm1(A x) { return expm1_of(x); }
   template <class A> static BRAID_DEVICE A log1p(A x) { return log1p_of(x); }
   template <class A> static BRAID_DEVICE A erfc(A x) { return erfc_of(x); }

@@ -27,6 +27,7 @@ struct Math {
   template <class V> static BRAID_INLINE V abs(V x) { return magnitude_of(x); }
   template <class V> static BRAID_INLINE V sigmoid(V x) { return cpu::BRAID_ISA::sigmoid(x); }
   static BRAID_INLINE VD exp(VD x) { return cpu::BRAID_ISA::exp(x); }
+  static BRAID_INLINE VD log(VD x) { return cpu::BRAID_ISA::log(x); }
   static BRAID_INLINE VD mish(VD x) {
     // tanh(log(1 + n)) = q / (q + 2)
     const VD n = exp(x > 40.0 ? splat<VD>(40.0) : x), q = n * (n + 2.0);
