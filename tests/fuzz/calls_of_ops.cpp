@@ -1,5 +1,5 @@
 // Calls of the ops in core/ops. An op that is in no list of core/internal (unary.def,
-// activation.def, kernels.def) gets a line here: core.op_symbols checks its name.
+// binary.def, activation.def, kernels.def) gets a line here: core.op_symbols checks its name.
 #include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/conv.hpp>
@@ -93,10 +93,9 @@ constexpr Call kElements[] = {
     TWO(logical_or),
     TWO(logical_xor),
     TWO(pow),
-    TWO(atan2),
-    TWO(fmod),
-    TWO(remainder),
-    TWO(floor_divide),
+#define BRAID_BINARY_FLOATING(name, c) TWO(name),
+#define BRAID_BINARY_DIVISION(name) TWO(name),
+#include <braid/core/internal/binary.def>
     TWO(xlogy),
     TWO(equal),
     REAL(add),
