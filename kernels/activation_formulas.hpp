@@ -44,7 +44,10 @@ BRAID_FORMULA V activated(V x, [[maybe_unused]] L a, [[maybe_unused]] L b, [[may
   else if constexpr (op == ActivationOp::mish) return M::mish(x);
   else if constexpr (op == ActivationOp::logsigmoid)
     return (x > L(0) ? V{} : x) - M::log1p(M::exp(-M::abs(x)));
-  else {
+  else if constexpr (op == ActivationOp::logit) {
+    const V z = between<M>(x, a, b);
+    return M::log(z / (L(1) - z));
+  } else {
     static_assert(op == ActivationOp::softsign);
     return x / (M::abs(x) + L(1));
   }
@@ -77,7 +80,11 @@ BRAID_FORMULA V pulled_back(V x, V dy, [[maybe_unused]] L a, [[maybe_unused]] L 
     return x <= L(-3) ? V{} : (x < L(3) ? dy * (x / L(3) + L(0.5)) : dy);
   else if constexpr (op == ActivationOp::mish) return M::mish_pulled_back(x, dy);
   else if constexpr (op == ActivationOp::logsigmoid) return dy * M::sigmoid(-x);
-  else {
+  else if constexpr (op == ActivationOp::logit) {
+    constexpr L nan = L(__builtin_nan(""));
+    const V slope = ((x < L(0)) | (x > L(1))) ? M::template splat<V>(nan) : dy / (x * (L(1) - x));
+    return ((x < a) | (x > b)) ? V{} : slope;
+  } else {
     static_assert(op == ActivationOp::softsign);
     const V w = M::abs(x) + L(1);
     return dy / (w * w);
