@@ -67,6 +67,19 @@ Reference lion_reference(const optim::LionOptions& o) {
   };
 }
 
+/// m is the mean of g², v that of the updates' squares.
+Reference adadelta_reference(const optim::AdadeltaOptions& o) {
+  return [o](Numbers& p, const Numbers& g, Numbers& m, Numbers& v, Numbers&, int) {
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const double d = (o.maximize ? -g[i] : g[i]) + o.weight_decay * p[i];
+      m[i] = o.rho * m[i] + (1 - o.rho) * d * d;
+      const double delta = std::sqrt(v[i] + o.eps) / std::sqrt(m[i] + o.eps) * d;
+      v[i] = o.rho * v[i] + (1 - o.rho) * delta * delta;
+      p[i] -= o.lr * delta;
+    }
+  };
+}
+
 template <class O, class Options>
 void add(std::vector<Case>& list, const char* name, const Options& o, const Reference& reference) {
   const auto make = [o](std::vector<Tensor> p) { return std::make_unique<O>(std::move(p), o); };
@@ -96,6 +109,10 @@ std::vector<Case> cases() {
   const auto lion = [&](const char* name, const LionOptions& o) {
     add<Lion>(list, name, o, lion_reference(o));
   };
+  const auto adadelta = [&](const char* name, const AdadeltaOptions& o) {
+    add<Adadelta>(list, name, o, adadelta_reference(o));
+    list.back().composed = true;
+  };
   // lr, momentum, weight_decay, dampening, nesterov, maximize
   sgd("SGD plain", {0.1});
   sgd("SGD weight decay", {0.1, 0, 0.05});
@@ -123,6 +140,9 @@ std::vector<Case> cases() {
   // lr, beta1, beta2, weight_decay, maximize
   lion("Lion default", {});
   lion("Lion weight decay, maximize", {0.003, 0.8, 0.95, 0.1, true});
+  // lr, rho, eps, weight_decay, maximize
+  adadelta("Adadelta default", {});
+  adadelta("Adadelta weight decay, maximize", {0.5, 0.8, 1e-4, 0.1, true});
   return list;
 }
 
@@ -158,6 +178,10 @@ std::vector<GoldenCase> golden_cases() {
   add(of(std::type_identity<Adagrad>()),
       +[](N o) { return AdagradOptions{o[0], o[1], o[2], o[3], o[4], o[5] != 0}; },
       {"adagrad.decays", "adagrad.maximize"});
+  add(of(std::type_identity<Adadelta>()), +[](N) { return AdadeltaOptions{}; },
+      {"adadelta.default"});
+  add(of(std::type_identity<Adadelta>()),
+      +[](N) { return AdadeltaOptions{0.5, 0.8, 1e-4, 0.1, true}; }, {"adadelta.decay"});
   return list;
 }
 
@@ -202,6 +226,12 @@ std::vector<BadOptions> bad_options() {
        [](const Tensor& p) { Adagrad({p}, {.lr_decay = -1}); }},
       {"Adagrad: expected initial_accumulator_value >= 0, got -1",
        [](const Tensor& p) { Adagrad({p}, {.initial_accumulator_value = -1}); }},
+      {"Adadelta: expected lr >= 0, got -1", [](const Tensor& p) { Adadelta({p}, {.lr = -1}); }},
+      {"Adadelta: expected 0 <= rho <= 1, got 1.5",
+       [](const Tensor& p) { Adadelta({p}, {.rho = 1.5}); }},
+      {"Adadelta: expected eps >= 0, got -1", [](const Tensor& p) { Adadelta({p}, {.eps = -1}); }},
+      {"Adadelta: expected weight_decay >= 0, got nan",
+       [nan](const Tensor& p) { Adadelta({p}, {.weight_decay = nan}); }},
   };
 }
 
