@@ -76,6 +76,11 @@ class Communicator {
   /// outside all buffers.
   void reduce_scatter(std::span<const BufferView> buffers, std::span<const BufferView> results);
 
+  /// Gives rank r part r of every rank's buffer, concatenated in rank order. A buffer consists of
+  /// size() parts of equal length. `results` has the layout and counts of `buffers`; each result
+  /// must lie outside all buffers.
+  void all_to_all(std::span<const BufferView> buffers, std::span<const BufferView> results);
+
   /// Throws the error that ended the communicator, even if so far only the library knows of it.
   /// Later calls throw CommError with the first error's text, or CommAbortedError. Does nothing
   /// while the communicator works, and nothing for `local`.
