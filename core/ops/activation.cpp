@@ -114,6 +114,12 @@ Tensor softsign_second(const Rule&, const Tensor& x) {
   return mul(sign(x), -2) * pow(add(abs(x), 1), -3);
 }
 
+/// f' = 1 / (x (1 - x)) inside the bounds, so f'' = (2 x - 1) f'².
+Tensor logit_second(const Rule& rule, const Tensor& x) {
+  const Tensor second = add(mul(x, 2), -1) / square(x * sub(1, x));
+  return where(logical_or(lt(x, rule.a), gt(x, rule.b)), 0.0, second);
+}
+
 void check_scale(const char* op, const char* name, double value) {
   if (value == 0 || std::isnan(value))
     throw ArgumentError(str(op, ": expected ", name, " != 0, got ", value));
@@ -184,6 +190,14 @@ Tensor logsigmoid(const Tensor& x) {
 Tensor softsign(const Tensor& x) {
   return activate(
       {"softsign", "softsign_backward", ActivationOp::softsign, 0, 0, 0, softsign_second}, x);
+}
+
+Tensor logit(const Tensor& x, std::optional<double> eps) {
+  if (eps && !(*eps >= 0 && *eps <= 0.5))
+    throw ArgumentError(str("logit: expected 0 <= eps <= 0.5, got ", *eps));
+  return activate({"logit", "logit_backward", ActivationOp::logit, eps ? *eps : -INFINITY,
+                   eps ? 1 - *eps : INFINITY, 0, logit_second},
+                  x);
 }
 
 namespace ops {

@@ -1,5 +1,6 @@
 #include <braid/core/ops/sort.hpp>
 
+#include <braid/core/internal/kernel_args/searchsorted.hpp>
 #include <braid/core/internal/kernel_args/sort.hpp>
 #include <braid/core/ops/reduce.hpp>
 
@@ -63,6 +64,36 @@ ValuesIndices sort(const Tensor& x, std::int64_t dim, bool descending) {
 Tensor argsort(const Tensor& x, std::int64_t dim, bool descending) {
   const int d = wrap_dim("argsort", dim, x.dim());
   return first_of("argsort", x.detach(), size_of_dim(x, d), d, descending).indices;
+}
+
+Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool right) {
+  const DType dtype = sorted_sequence.dtype();
+  if (sorted_sequence.device() != values.device())
+    throw DeviceError(str("searchsorted: expected tensors on one device, got ",
+                          sorted_sequence.device(), " and ", values.device()));
+  if (dtype == DType::bool_) throw DTypeError("searchsorted: expected numbers, got bool");
+  if (values.dtype() != dtype)
+    throw DTypeError(
+        str("searchsorted: expected values of dtype ", dtype, ", got ", values.dtype()));
+  const int rank = sorted_sequence.dim();
+  bool fits = rank == 1 || (rank > 1 && rank == values.dim());
+  for (int d = 0; fits && rank > 1 && d < rank - 1; ++d)
+    fits = sorted_sequence.shape()[d] == values.shape()[d];
+  if (!fits)
+    throw ShapeError(
+        str("searchsorted: expected a sequence of rank 1, or one with the leading sizes "
+            "of the values ",
+            values.shape(), ", got ", sorted_sequence.shape()));
+  const Tensor sequence = sorted_sequence.contiguous(), wanted = values.contiguous();
+  Tensor y = make_tensor(wanted.shape(), DType::int64, wanted.device());
+  const std::int64_t n = sequence.shape().back(), all = y.numel(),
+                     m = rank == 1 ? all : wanted.shape().back();
+  if (all != 0)
+    launch("searchsorted", y.device(), &KernelTable::searchsorted,
+           SearchsortedArgs{dtype, sequence.id()->data(), wanted.id()->data(),
+                            static_cast<std::int64_t*>(y.id()->data()), all / m, m, n,
+                            rank == 1 ? 0 : n, right});
+  return y;
 }
 
 ValuesIndices topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest,

@@ -5,6 +5,9 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
+#define BRAID_FORMULA BRAID_DEVICE
+#include "activation_formulas.hpp"
+
 // Activations and their derivatives, in one pass each. There is one kernel per dtype and direction;
 // it selects the function with a switch that does not diverge. 16-bit types are computed in float.
 namespace braid::cuda {
@@ -14,15 +17,31 @@ struct ActivationNumbers {
   double a, b, c;
 };
 
-template <class A> BRAID_DEVICE A between(A x, A low, A high) {
-  x = x < low ? low : x;  // a NaN fails both comparisons and stays
-  return x > high ? high : x;
-}
-/// Twice the argument of gelu_tanh's tanh: (1 + tanh u) / 2 is sigmoid(2 u).
-template <class A> BRAID_DEVICE A twice_u(A x) {
-  return x * (x * x * A(0.044715) + A(1)) * A(2 * 0.797884560802865355880);
-}
-constexpr double kRootHalf = 0.707106781186547524401, kOneOverRootTwoPi = 0.398942280401432677940;
+/// The functions of the formulas.
+struct Math {
+  template <class A> using Lane = A;
+  template <class A> static BRAID_DEVICE A splat(A x) { return x; }
+  template <class A> static BRAID_DEVICE A abs(A x) { return abs_of(x); }
+  template <class A> static BRAID_DEVICE A exp(A x) { return exp_of(x); }
+  template <class A> static BRAID_DEVICE A log(A x) { return log_of(x); }
+  template <class A> static BRAID_DEVICE A expm1(A x) { return expm1_of(x); }
+  template <class A> static BRAID_DEVICE A log1p(A x) { return log1p_of(x); }
+  template <class A> static BRAID_DEVICE A erfc(A x) { return erfc_of(x); }
+  template <class A> static BRAID_DEVICE A sigmoid(A x) { return sigmoid_of(x); }
+  template <class A> static BRAID_DEVICE A gelu(A x) {
+    return A(0.5) * x * erfc_of(x * A(-0.707106781186547524401));
+  }
+  template <class A> static BRAID_DEVICE A mish(A x) {
+    // tanh(log(1 + n)) = q / (q + 2)
+    const A n = exp_of(x > A(20) ? A(20) : x), q = n * (n + A(2));
+    return x * (q / (q + A(2)));
+  }
+  template <class A> static BRAID_DEVICE A mish_pulled_back(A x, A dy) {
+    const A c = x > A(20) ? A(20) : x, n = exp_of(c), q = n * (n + A(2)), w = q + A(2);
+    // two quotients, because w² would overflow
+    return dy * (q / w + c * (n / w) * (A(4) * (n + A(1)) / w));
+  }
+};
 
 struct Activate {
   static constexpr int kAtOnce = 2;
@@ -30,24 +49,11 @@ struct Activate {
   template <class A> BRAID_DEVICE A operator()(A x) const {
     const A a = static_cast<A>(p.a), b = static_cast<A>(p.b), c = static_cast<A>(p.c);
     switch (p.op) {
-      case ActivationOp::gelu: return A(0.5) * x * erfc_of(x * A(-kRootHalf));
-      case ActivationOp::gelu_tanh: return x * sigmoid_of(twice_u(x));
-      case ActivationOp::silu: return x * sigmoid_of(x);
-      case ActivationOp::softplus: return x * a > b ? x : log1p_of(exp_of(x * a)) / a;
-      case ActivationOp::elu: return x <= A(0) ? expm1_of(x * c) * a : x * b;
-      case ActivationOp::leaky_relu: return x > A(0) ? x : x * a;
-      case ActivationOp::hardtanh:
-      case ActivationOp::clamp: return between(x, a, b);
-      case ActivationOp::hardsigmoid: return between(x + A(3), A(0), A(6)) / A(6);
-      case ActivationOp::hardswish: return x * between(x + A(3), A(0), A(6)) / A(6);
-      case ActivationOp::mish: {
-        // tanh(log(1 + n)) = q / (q + 2)
-        const A n = exp_of(x > A(20) ? A(20) : x), q = n * (n + A(2));
-        return x * (q / (q + A(2)));
-      }
-      case ActivationOp::logsigmoid: return (x > A(0) ? A(0) : x) - log1p_of(exp_of(-abs_of(x)));
-      default: return x / (abs_of(x) + A(1));
+#define BRAID_ACTIVATION(name, ...) \
+  case ActivationOp::name: return activated<ActivationOp::name, Math>(x, a, b, c);
+#include <braid/core/internal/activation.def>
     }
+    return x;
   }
 };
 
@@ -58,39 +64,11 @@ struct PullBack {
   template <class A> BRAID_DEVICE A operator()(A x, A dy) const {
     const A a = static_cast<A>(p.a), b = static_cast<A>(p.b), c = static_cast<A>(p.c);
     switch (p.op) {
-      case ActivationOp::gelu:
-        return dy * (A(0.5) * erfc_of(x * A(-kRootHalf)) +
-                     x * exp_of(x * x * A(-0.5)) * A(kOneOverRootTwoPi));
-      case ActivationOp::gelu_tanh: {
-        const A s = sigmoid_of(twice_u(x));
-        return dy * (s + x * s * (A(1) - s) * (x * x * A(3 * 0.044715) + A(1)) *
-                             A(2 * 0.797884560802865355880));
-      }
-      case ActivationOp::silu: {
-        const A s = sigmoid_of(x);
-        return dy * s * (x * (A(1) - s) + A(1));
-      }
-      case ActivationOp::softplus: return x * a > b ? dy : dy * sigmoid_of(x * a);
-      case ActivationOp::elu: return x <= A(0) ? dy * exp_of(x * c) * (a * c) : dy * b;
-      case ActivationOp::leaky_relu: return x > A(0) ? dy : dy * a;
-      case ActivationOp::hardtanh: return x <= a || x >= b ? A(0) : dy;
-      case ActivationOp::clamp:
-        // an infinite bound does not limit, not even a NaN
-        return (x >= a || a == A(-HUGE_VAL)) && (x <= b || b == A(HUGE_VAL)) ? dy : A(0);
-      case ActivationOp::hardsigmoid: return x > A(-3) && x < A(3) ? dy / A(6) : A(0);
-      case ActivationOp::hardswish:
-        return x <= A(-3) ? A(0) : x < A(3) ? dy * (x / A(3) + A(0.5)) : dy;
-      case ActivationOp::mish: {
-        const A c = x > A(20) ? A(20) : x, n = exp_of(c), q = n * (n + A(2)), w = q + A(2);
-        // two quotients, because w² would overflow
-        return dy * (q / w + c * (n / w) * (A(4) * (n + A(1)) / w));
-      }
-      case ActivationOp::logsigmoid: return dy * sigmoid_of(-x);
-      default: {
-        const A w = abs_of(x) + A(1);
-        return dy / (w * w);
-      }
+#define BRAID_ACTIVATION(name, ...) \
+  case ActivationOp::name: return pulled_back<ActivationOp::name, Math>(x, dy, a, b, c);
+#include <braid/core/internal/activation.def>
     }
+    return dy;
   }
 };
 

@@ -148,8 +148,10 @@ template <class E> void binary_of(const BinaryArgs& args, Stream& stream) {
 
 // ---- the less common functions
 
-BRAID_DEVICE float atan2_of(float y, float x) { return ::atan2f(y, x); }
-BRAID_DEVICE double atan2_of(double y, double x) { return ::atan2(y, x); }
+#define BRAID_BINARY_FLOATING(name, c)                                    \
+  BRAID_DEVICE float name##_of(float a, float b) { return ::c##f(a, b); } \
+  BRAID_DEVICE double name##_of(double a, double b) { return ::c(a, b); }
+#include <braid/core/internal/binary.def>
 BRAID_DEVICE float copysign_of(float m, float s) { return ::copysignf(m, s); }
 BRAID_DEVICE double copysign_of(double m, double s) { return ::copysign(m, s); }
 
@@ -167,7 +169,9 @@ struct FloatingFunction {
   BinaryOp op;
   template <class A> BRAID_DEVICE A operator()(A a, A b) const {
     if (op == BinaryOp::pow) return pow_of(a, b);
-    if (op == BinaryOp::atan2) return atan2_of(a, b);
+#define BRAID_BINARY_FLOATING(name, c) \
+  if (op == BinaryOp::name) return name##_of(a, b);
+#include <braid/core/internal/binary.def>
     const A r = fmod_of(a, b);
     if (op == BinaryOp::fmod) return r;
     if (op == BinaryOp::remainder) return r != A(0) && (r < A(0)) != (b < A(0)) ? r + b : r;
@@ -226,7 +230,7 @@ void binary_function(const BinaryArgs& args, Stream& stream) {
   if (with_floating(args.dtype,
                     [&]<class E>() { function_map<E>(args, FloatingFunction{args.op}, stream); }))
     return;
-  if (args.op == BinaryOp::atan2) fail_dtype("binary", "a floating-point dtype", args.dtype);
+  if (is_floating_function(args.op)) fail_dtype("binary", "a floating-point dtype", args.dtype);
   if (args.dtype == DType::bool_) fail_dtype("binary", "numbers", args.dtype);
   (void)with_integer(args.dtype, [&]<class E>() {
     if constexpr (E::kDType != DType::bool_)

@@ -18,40 +18,14 @@ set(BRAID_CUDA_RUNTIME_SOURCES
   cuda/runtime/stream.cpp
   cuda/table.cpp
 )
-# Compiled by nvcc, or by the C++ compiler against the emulation.
-set(BRAID_CUDA_KERNEL_SOURCES
-  cuda/activation.cu
-  cuda/attention.cu
-  cuda/binary.cu
-  cuda/conv.cu
-  cuda/copy.cu
-  cuda/dropout.cu
-  cuda/fill.cu
-  cuda/gather.cu
-  cuda/gemm.cu
-  cuda/index.cu
-  cuda/loss_cross_entropy.cu
-  cuda/loss_mse.cu
-  cuda/norm_channels.cu
-  cuda/norm_rows.cu
-  cuda/norm_sums.cu
-  cuda/optim.cu
-  cuda/pool_max.cu
-  cuda/pool_resample.cu
-  cuda/random.cu
-  cuda/reduce.cu
-  cuda/reduce_extreme.cu
-  cuda/reduce_index.cu
-  cuda/rnn.cu
-  cuda/scan.cu
-  cuda/softmax.cu
-  cuda/sort.cu
-  cuda/unary.cu
-  cuda/where.cu
-)
+# Compiled by nvcc, or by the C++ compiler against the emulation: every .cu file of this folder but
+# the fake (see below).
+get_filename_component(kernels ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+file(GLOB BRAID_CUDA_KERNEL_SOURCES RELATIVE ${kernels} CONFIGURE_DEPENDS ${kernels}/cuda/*.cu)
+list(REMOVE_ITEM BRAID_CUDA_KERNEL_SOURCES cuda/cublas_fake.cu)
 # gemm by dtype and tile: each of these files of the build folder has some instances of
 # cuda/gemm_parts.cuh.
-include(${CMAKE_CURRENT_LIST_DIR}/../cmake/BraidParts.cmake)
+include(${kernels}/cmake/BraidParts.cmake)
 function(braid_gemm_part name)
   braid_part(BRAID_CUDA_KERNEL_SOURCES cuda/gemm_${name}.cu cuda/gemm_part.cu.in ${ARGN})
   set(BRAID_CUDA_KERNEL_SOURCES ${BRAID_CUDA_KERNEL_SOURCES} PARENT_SCOPE)

@@ -124,52 +124,22 @@ void power(const UnaryArgs& args, Stream& stream) {
 
 BRAID_DEVICE float function_of(UnaryOp op, float x) {
   switch (op) {
-    case UnaryOp::exp2: return ::exp2f(x);
-    case UnaryOp::expm1: return ::expm1f(x);
-    case UnaryOp::log1p: return ::log1pf(x);
-    case UnaryOp::log2: return ::log2f(x);
-    case UnaryOp::log10: return ::log10f(x);
-    case UnaryOp::tan: return ::tanf(x);
-    case UnaryOp::asin: return ::asinf(x);
-    case UnaryOp::acos: return ::acosf(x);
-    case UnaryOp::atan: return ::atanf(x);
-    case UnaryOp::sinh: return ::sinhf(x);
-    case UnaryOp::cosh: return ::coshf(x);
-    case UnaryOp::asinh: return ::asinhf(x);
-    case UnaryOp::acosh: return ::acoshf(x);
-    case UnaryOp::atanh: return ::atanhf(x);
-    case UnaryOp::erf: return ::erff(x);
-    case UnaryOp::erfc: return ::erfcf(x);
-    case UnaryOp::floor: return ::floorf(x);
-    case UnaryOp::ceil: return ::ceilf(x);
-    case UnaryOp::round: return ::rintf(x);
-    case UnaryOp::trunc:
-    default: return ::truncf(x);  // unary() passes only ops with is_function()
+#define BRAID_UNARY_FUNCTION(name, c, domain) \
+  case UnaryOp::name: return ::c##f(x);
+#define BRAID_UNARY_STEP(name, c) \
+  case UnaryOp::name: return ::c##f(x);
+#include <braid/core/internal/unary.def>
+    default: return x;  // a function with code of its own
   }
 }
 BRAID_DEVICE double function_of(UnaryOp op, double x) {
   switch (op) {
-    case UnaryOp::exp2: return ::exp2(x);
-    case UnaryOp::expm1: return ::expm1(x);
-    case UnaryOp::log1p: return ::log1p(x);
-    case UnaryOp::log2: return ::log2(x);
-    case UnaryOp::log10: return ::log10(x);
-    case UnaryOp::tan: return ::tan(x);
-    case UnaryOp::asin: return ::asin(x);
-    case UnaryOp::acos: return ::acos(x);
-    case UnaryOp::atan: return ::atan(x);
-    case UnaryOp::sinh: return ::sinh(x);
-    case UnaryOp::cosh: return ::cosh(x);
-    case UnaryOp::asinh: return ::asinh(x);
-    case UnaryOp::acosh: return ::acosh(x);
-    case UnaryOp::atanh: return ::atanh(x);
-    case UnaryOp::erf: return ::erf(x);
-    case UnaryOp::erfc: return ::erfc(x);
-    case UnaryOp::floor: return ::floor(x);
-    case UnaryOp::ceil: return ::ceil(x);
-    case UnaryOp::round: return ::rint(x);
-    case UnaryOp::trunc:
-    default: return ::trunc(x);
+#define BRAID_UNARY_FUNCTION(name, c, domain) \
+  case UnaryOp::name: return ::c(x);
+#define BRAID_UNARY_STEP(name, c) \
+  case UnaryOp::name: return ::c(x);
+#include <braid/core/internal/unary.def>
+    default: return x;
   }
 }
 

@@ -36,7 +36,6 @@ GELU::GELU(std::string how) : approximate(std::move(how)) {
 }
 Tensor GELU::operator()(const Tensor& x) const { return gelu(x, approximate); }
 std::string GELU::extra() const { return str("approximate='", approximate, "'"); }
-Tensor SiLU::operator()(const Tensor& x) const { return silu(x); }
 Softplus::Softplus(double sharpness, double linear_from)
     : beta(sharpness), threshold(linear_from) {}
 Tensor Softplus::operator()(const Tensor& x) const { return softplus(x, beta, threshold); }
@@ -49,7 +48,6 @@ std::string ELU::extra() const { return str("alpha=", number(alpha)); }
 CELU::CELU(double scale) : alpha(scale) {}
 Tensor CELU::operator()(const Tensor& x) const { return celu(x, alpha); }
 std::string CELU::extra() const { return str("alpha=", number(alpha)); }
-Tensor SELU::operator()(const Tensor& x) const { return selu(x); }
 LeakyReLU::LeakyReLU(double slope) : negative_slope(slope) {}
 Tensor LeakyReLU::operator()(const Tensor& x) const { return leaky_relu(x, negative_slope); }
 std::string LeakyReLU::extra() const { return str("negative_slope=", number(negative_slope)); }
@@ -61,12 +59,9 @@ Tensor Hardtanh::operator()(const Tensor& x) const { return hardtanh(x, min_val,
 std::string Hardtanh::extra() const {
   return str("min_val=", number(min_val), ", max_val=", number(max_val));
 }
-Tensor ReLU6::operator()(const Tensor& x) const { return relu6(x); }
-Tensor Hardsigmoid::operator()(const Tensor& x) const { return hardsigmoid(x); }
-Tensor Hardswish::operator()(const Tensor& x) const { return hardswish(x); }
-Tensor Mish::operator()(const Tensor& x) const { return mish(x); }
-Tensor LogSigmoid::operator()(const Tensor& x) const { return logsigmoid(x); }
-Tensor Softsign::operator()(const Tensor& x) const { return softsign(x); }
+#define BRAID_ACTIVATION_LAYER(Layer, op) \
+  Tensor Layer::operator()(const Tensor& x) const { return op(x); }
+#include <braid/core/internal/activation.def>
 Softmax::Softmax(std::int64_t along) : dim(along) {}
 Tensor Softmax::operator()(const Tensor& x) const { return softmax(x, dim); }
 std::string Softmax::extra() const { return str("dim=", dim); }

@@ -1,7 +1,6 @@
-#include <braid/core/error.hpp>
-#include <braid/core/internal/backend.hpp>
-#include <braid/core/internal/kernel_args/optim.hpp>
 #include <braid/nn/optim/adagrad.hpp>
+
+#include "optim/fused.hpp"
 
 namespace braid::optim {
 namespace {
@@ -20,28 +19,18 @@ const std::vector<Adagrad::Group>& checked(const std::vector<Adagrad::Group>& gr
 }  // namespace
 
 Adagrad::Adagrad(const std::vector<Group>& groups)
-    : WithOptions("Adagrad", checked(groups), {"", "sum", ""}) {}
+    : WithOptions({"Adagrad", braid_state, &has_kernel<&KernelTable::adagrad>}, checked(groups),
+                  [](const AdagradOptions& o) {
+                    // the rate depends on a parameter's step count only with lr_decay
+                    return Kept{.first = o.initial_accumulator_value,
+                                .key = o.lr_decay == 0 ? Key::none : Key::steps};
+                  }) {}
 Adagrad::Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options)
     : Adagrad(std::vector<Group>{{std::move(parameters), options}}) {}
 
-bool Adagrad::keeps(std::size_t, std::size_t) const noexcept { return true; }
-double Adagrad::first_state(std::size_t group, std::size_t) const noexcept {
-  return options(group).initial_accumulator_value;
-}
-/// The rate depends on a parameter's step count only with lr_decay.
-std::int64_t Adagrad::batch_key(std::size_t group, std::int64_t steps) const noexcept {
-  return options(group).lr_decay == 0 ? 0 : steps;
-}
-bool Adagrad::has_kernel(const KernelTable& kernels) const noexcept {
-  return kernels.adagrad != nullptr;
-}
-
 void Adagrad::update(const Batch& batch, std::span<const OptimItem> items) {
   const AdagradOptions& o = options(batch.group);
-  AdagradArgs args{};
-  args.dtype = batch.dtype;
-  args.items = items.data();
-  args.count = static_cast<std::int64_t>(items.size());
+  auto args = step_args<AdagradArgs>(batch.dtype, items);
   args.lr = o.lr / (1 + static_cast<double>(batch.key) * o.lr_decay);
   args.eps = o.eps;
   args.weight_decay = o.weight_decay;

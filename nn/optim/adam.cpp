@@ -1,8 +1,7 @@
 // Adam and AdamW share one kernel; they differ in where weight decay is added.
-#include <braid/core/error.hpp>
-#include <braid/core/internal/backend.hpp>
-#include <braid/core/internal/kernel_args/optim.hpp>
 #include <braid/nn/optim/adam.hpp>
+
+#include "optim/fused.hpp"
 
 namespace braid::optim {
 namespace {
@@ -23,10 +22,7 @@ const std::vector<Group>& checked(const char* name, const std::vector<Group>& gr
 template <class Options>
 AdamArgs adam_args(const Options& o, DType dtype, std::span<const OptimItem> items,
                    std::int64_t steps, bool coupled) {
-  AdamArgs args{};
-  args.dtype = dtype;
-  args.items = items.data();
-  args.count = static_cast<std::int64_t>(items.size());
+  auto args = step_args<AdamArgs>(dtype, items);
   args.lr = o.lr;
   args.beta1 = o.beta1;
   args.beta2 = o.beta2;
@@ -42,32 +38,22 @@ AdamArgs adam_args(const Options& o, DType dtype, std::span<const OptimItem> ite
 }  // namespace
 
 Adam::Adam(const std::vector<Group>& groups)
-    : WithOptions("Adam", checked("Adam", groups), {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}) {}
+    : WithOptions({"Adam", braid_state, &has_kernel<&KernelTable::adam>}, checked("Adam", groups),
+                  [](const AdamOptions& o) { return Kept{.s = o.amsgrad, .key = Key::steps}; }) {}
 Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options)
     : Adam(std::vector<Group>{{std::move(parameters), options}}) {}
 
-bool Adam::keeps(std::size_t group, std::size_t k) const noexcept {
-  return k < 2 || options(group).amsgrad;
-}
-std::int64_t Adam::batch_key(std::size_t, std::int64_t steps) const noexcept { return steps; }
-bool Adam::has_kernel(const KernelTable& kernels) const noexcept { return kernels.adam != nullptr; }
 void Adam::update(const Batch& batch, std::span<const OptimItem> items) {
   launch("Adam", batch.device, &KernelTable::adam,
          adam_args(options(batch.group), batch.dtype, items, batch.key, true));
 }
 
 AdamW::AdamW(const std::vector<Group>& groups)
-    : WithOptions("AdamW", checked("AdamW", groups), {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}) {}
+    : WithOptions({"AdamW", braid_state, &has_kernel<&KernelTable::adam>}, checked("AdamW", groups),
+                  [](const AdamWOptions& o) { return Kept{.s = o.amsgrad, .key = Key::steps}; }) {}
 AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
     : AdamW(std::vector<Group>{{std::move(parameters), options}}) {}
 
-bool AdamW::keeps(std::size_t group, std::size_t k) const noexcept {
-  return k < 2 || options(group).amsgrad;
-}
-std::int64_t AdamW::batch_key(std::size_t, std::int64_t steps) const noexcept { return steps; }
-bool AdamW::has_kernel(const KernelTable& kernels) const noexcept {
-  return kernels.adam != nullptr;
-}
 void AdamW::update(const Batch& batch, std::span<const OptimItem> items) {
   launch("AdamW", batch.device, &KernelTable::adam,
          adam_args(options(batch.group), batch.dtype, items, batch.key, false));

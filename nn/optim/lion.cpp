@@ -1,7 +1,6 @@
-#include <braid/core/error.hpp>
-#include <braid/core/internal/backend.hpp>
-#include <braid/core/internal/kernel_args/optim.hpp>
 #include <braid/nn/optim/lion.hpp>
+
+#include "optim/fused.hpp"
 
 namespace braid::optim {
 namespace {
@@ -19,20 +18,14 @@ const std::vector<Lion::Group>& checked(const std::vector<Lion::Group>& groups) 
 }  // namespace
 
 Lion::Lion(const std::vector<Group>& groups)
-    : WithOptions("Lion", checked(groups), {"exp_avg", "", ""}) {}
+    : WithOptions({"Lion", braid_state, &has_kernel<&KernelTable::lion>}, checked(groups),
+                  [](const LionOptions&) { return Kept{}; }) {}
 Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options)
     : Lion(std::vector<Group>{{std::move(parameters), options}}) {}
 
-bool Lion::keeps(std::size_t, std::size_t) const noexcept { return true; }
-std::int64_t Lion::batch_key(std::size_t, std::int64_t) const noexcept { return 0; }
-bool Lion::has_kernel(const KernelTable& kernels) const noexcept { return kernels.lion != nullptr; }
-
 void Lion::update(const Batch& batch, std::span<const OptimItem> items) {
   const LionOptions& o = options(batch.group);
-  LionArgs args{};
-  args.dtype = batch.dtype;
-  args.items = items.data();
-  args.count = static_cast<std::int64_t>(items.size());
+  auto args = step_args<LionArgs>(batch.dtype, items);
   args.lr = o.lr;
   args.beta1 = o.beta1;
   args.beta2 = o.beta2;

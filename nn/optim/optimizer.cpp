@@ -34,14 +34,14 @@ void detail::check_below_1(const char* name, const char* what, double value) {
     throw ArgumentError(str(name, ": expected 0 <= ", what, " < 1, got ", value));
 }
 
-Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters,
-                     std::vector<std::size_t> group_of, std::size_t groups,
-                     const StateNames& states)
-    : name_(name),
+Optimizer::Optimizer(const Traits& traits, std::vector<Tensor> parameters,
+                     std::vector<std::size_t> group_of, std::vector<Kept> kept)
+    : traits_(traits),
+      name_(traits.name),
       parameters_(std::move(parameters)),
       group_of_(std::move(group_of)),
-      group_count_(groups),
-      state_names_(states) {
+      kept_(std::move(kept)) {
+  const char* const name = name_;
   if (parameters_.empty())
     throw ArgumentError(str(name, ": expected at least one parameter, got 0"));
   std::set<const TensorImpl*> seen;
@@ -61,8 +61,9 @@ Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters,
       throw ArgumentError(
           str(name, ": expected every parameter once, got the one at position ", i, " twice"));
   }
+  const std::string_view names[] = {traits.states.m, traits.states.v, traits.states.s};
   for (std::size_t k = 0; k < kStates; ++k)
-    if (!state_names_[k].empty()) state_[k].resize(parameters_.size());
+    if (!names[k].empty()) state_[k].resize(parameters_.size());
   steps_ = nn::Buffer(zeros({static_cast<std::int64_t>(parameters_.size())},
                             {.device = Device(), .dtype = DType::int64}));
   items_.reserve(parameters_.size());
@@ -74,10 +75,26 @@ Optimizer::Optimizer(const char* name, std::vector<Tensor> parameters,
 
 Optimizer::~Optimizer() = default;
 
+void Optimizer::update(const Batch&, std::span<const OptimItem>) {}
+void Optimizer::compute(Values&, std::size_t, std::int64_t) const {}
+
+bool Optimizer::keeps(std::size_t group, std::size_t k) const noexcept {
+  const Kept& kept = kept_[group];
+  return !state_[k].empty() && (k == 0 ? kept.m : k == 1 ? kept.v : kept.s);
+}
+
+std::int64_t Optimizer::batch_key(std::size_t group, std::int64_t steps) const noexcept {
+  switch (kept_[group].key) {
+    case Key::is_first: return steps == 0;
+    case Key::steps: return steps;
+    default: return 0;
+  }
+}
+
 void Optimizer::check_group(const char* what, std::size_t group) const {
-  if (group >= group_count_)
+  if (group >= groups())
     throw IndexError(
-        str(name_, ": ", what, ": expected a group below ", group_count_, ", got ", group));
+        str(name_, ": ", what, ": expected a group below ", groups(), ", got ", group));
 }
 
 double Optimizer::lr(std::size_t group) const {
@@ -87,7 +104,7 @@ double Optimizer::lr(std::size_t group) const {
 
 void Optimizer::set_lr(double lr) {
   detail::check_at_least_0(name_, "lr", lr);
-  for (std::size_t g = 0; g < group_count_; ++g) lr_of(g) = lr;
+  for (std::size_t g = 0; g < groups(); ++g) lr_of(g) = lr;
 }
 
 void Optimizer::set_lr(std::size_t group, double lr) {
@@ -112,11 +129,11 @@ void Optimizer::set_momentum(std::size_t group, double momentum) {
 }
 
 void Optimizer::follow(const Optimizer& other) {
-  if (other.group_count_ != group_count_)
+  if (other.groups() != groups())
     throw ArgumentError(
-        str(name_, ": follow: expected ", group_count_, " groups, got ", other.group_count_));
+        str(name_, ": follow: expected ", groups(), " groups, got ", other.groups()));
   Optimizer& from = other.mutable_self();
-  for (std::size_t g = 0; g < group_count_; ++g) {
+  for (std::size_t g = 0; g < groups(); ++g) {
     lr_of(g) = from.lr_of(g);
     const double* const momentum = from.momentum_of(g);
     if (double* const mine = momentum_of(g); mine && momentum) *mine = *momentum;
@@ -171,20 +188,22 @@ void Optimizer::prepare_step() try {
     const std::size_t group = group_of_[i];
     const Batch batch{p.device, p.dtype, group, batch_key(group, steps[i])};
     if (batches_.empty() || batches_.back().device != p.device) {
-      if (!has_kernel(*device_context(p.device).kernels))
+      if (traits_.has_kernel && !traits_.has_kernel(*device_context(p.device).kernels))
         ::braid::detail::no_kernel(name_, p.device);
     }
     one_batch_ = one_batch_ && (batches_.empty() || batch == batches_.front());
     OptimItem item{nullptr, nullptr, nullptr, nullptr, p.numel};
     for (std::size_t k = 0; k < kStates; ++k) {
-      if (state_[k].empty() || !keeps(group, k)) continue;
+      if (!keeps(group, k)) continue;
       nn::Buffer& kept = state_[k][i];
       if (!kept.defined() || kept.device() != p.device || kept.dtype() != p.dtype ||
           !kept.is_contiguous())
-        prepare_state(kept, parameters_[i], first_state(group, k));
+        prepare_state(kept, parameters_[i], kept_[group].first);
       (k == 0 ? item.m : k == 1 ? item.v : item.s) = kept.impl()->data();
     }
-    if (p.contiguous && g.contiguous) {
+    if (!traits_.has_kernel) {
+      // compute() takes the tensors themselves
+    } else if (p.contiguous && g.contiguous) {
       item.p = p.data();
       item.g = g.data();
     } else {
@@ -200,10 +219,44 @@ void Optimizer::prepare_step() try {
     batches_.push_back(batch);
     updated_.push_back(i);
   }
+  if (!traits_.has_kernel) compute_all();
 } catch (...) {
   items_.clear();
   dense_.clear();
+  computed_.clear();
   throw;
+}
+
+/// Computes the new values of all parameters that have a gradient, and of their state. Writes
+/// nothing.
+void Optimizer::compute_all() {
+  const NoGrad guard;
+  computed_.clear();
+  const auto* steps = static_cast<const std::int64_t*>(steps_.impl()->data());
+  for (const std::size_t i : updated_) {
+    const DType dtype = parameters_[i].dtype(), wide = size_of(dtype) == 2 ? DType::float32 : dtype;
+    const auto widened = [&](const Tensor& t) { return t.defined() ? t.detach().to(wide) : t; };
+    const auto state = [&](std::size_t k) {
+      return keeps(group_of_[i], k) ? widened(state_[k][i]) : Tensor();
+    };
+    Values values{widened(parameters_[i]), widened(parameters_[i].grad()), state(0), state(1),
+                  state(2)};
+    compute(values, group_of_[i], steps[i] + 1);
+    Computed& computed = computed_.emplace_back(Computed{i, values.p.to(dtype), {}});
+    const Tensor* const states[] = {&values.m, &values.v, &values.s};
+    for (std::size_t k = 0; k < kStates; ++k)
+      if (keeps(group_of_[i], k)) computed.state[k] = states[k]->to(dtype);
+  }
+}
+
+void Optimizer::write_computed() {
+  const NoGrad guard;
+  for (const Computed& c : computed_) {
+    parameters_[c.i].copy_(c.p);
+    for (std::size_t k = 0; k < kStates; ++k)
+      if (c.state[k].defined()) state_[k][c.i].copy_(c.state[k]);
+  }
+  computed_.clear();
 }
 
 /// Calls update() once for each batch, with its parameters in order.
@@ -246,7 +299,8 @@ void Optimizer::warn_of_no_gradient() {
 
 void Optimizer::finish_step() {
   if (items_.empty()) return;
-  update_batches();
+  if (traits_.has_kernel) update_batches();
+  else write_computed();
   items_.clear();  // a second call does nothing
   for (const Dense& dense : dense_) {
     if (!dense.parameter.defined()) continue;

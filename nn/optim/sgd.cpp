@@ -1,9 +1,8 @@
 #include <cmath>
 
-#include <braid/core/error.hpp>
-#include <braid/core/internal/backend.hpp>
-#include <braid/core/internal/kernel_args/optim.hpp>
 #include <braid/nn/optim/sgd.hpp>
+
+#include "optim/fused.hpp"
 
 namespace braid::optim {
 namespace {
@@ -27,26 +26,17 @@ const std::vector<SGD::Group>& checked(const std::vector<SGD::Group>& groups) {
 }  // namespace
 
 SGD::SGD(const std::vector<Group>& groups)
-    : WithOptions("SGD", checked(groups), {"momentum", "", ""}) {
-  for (const Group& g : groups) with_momentum_.push_back(g.options.momentum != 0);
-}
+    : WithOptions({"SGD", braid_state, &has_kernel<&KernelTable::sgd>}, checked(groups),
+                  [](const SgdOptions& o) {
+                    const bool moves = o.momentum != 0;
+                    return Kept{.m = moves, .key = moves ? Key::is_first : Key::none};
+                  }) {}
 SGD::SGD(std::vector<Tensor> parameters, const SgdOptions& options)
     : SGD(std::vector<Group>{{std::move(parameters), options}}) {}
 
-bool SGD::keeps(std::size_t group, std::size_t) const noexcept {
-  return with_momentum_[group] != 0;
-}
-std::int64_t SGD::batch_key(std::size_t group, std::int64_t steps) const noexcept {
-  return with_momentum_[group] != 0 && steps == 0;
-}
-bool SGD::has_kernel(const KernelTable& kernels) const noexcept { return kernels.sgd != nullptr; }
-
 void SGD::update(const Batch& batch, std::span<const OptimItem> items) {
   const SgdOptions& o = options(batch.group);
-  SgdArgs args{};
-  args.dtype = batch.dtype;
-  args.items = items.data();
-  args.count = static_cast<std::int64_t>(items.size());
+  auto args = step_args<SgdArgs>(batch.dtype, items);
   args.lr = o.lr;
   args.momentum = o.momentum;
   args.dampening = o.dampening;

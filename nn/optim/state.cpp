@@ -50,6 +50,7 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict,
         wrong.push_back(str("steps: expected counts <= 2^53, got ", count));
     }
   }
+  const std::string_view names[] = {traits_.states.m, traits_.states.v, traits_.states.s};
   std::size_t loaded = 1;
   std::array<std::vector<nn::Buffer>, kStates> fresh;
   for (std::size_t k = 0; k < kStates; ++k) {
@@ -57,7 +58,7 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict,
     for (std::size_t i = 0; i < state_[k].size(); ++i) {
       if (!keeps(group_of_[i], k)) continue;
       const Tensor& p = parameters_[i];
-      const std::string key = str(state_names_[k], '.', i);
+      const std::string key = str(names[k], '.', i);
       const Tensor* value = find(key);
       if (!value) {
         if (steps[i] > 0)

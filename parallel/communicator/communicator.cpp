@@ -36,6 +36,10 @@ void check_alike(const char* op, std::span<const BufferView> buffers,
                  devices[i % devices.size()]);
 }
 
+/// The length of a rank's buffer or result.
+enum class Length { part, whole };
+enum class Types { any, floating };
+
 /// Checks both like check_alike, and that a whole has `size` times the count of a part.
 void check_parts(const char* op, std::span<const BufferView> whole,
                  std::span<const BufferView> part, std::span<const Device> devices, int size) {
@@ -44,6 +48,19 @@ void check_parts(const char* op, std::span<const BufferView> whole,
     BufferView like = part[i - i % devices.size()];
     like.count *= size;
     check_buffer(op, i / devices.size(), whole[i], like, devices[i % devices.size()]);
+  }
+}
+
+/// Checks both like check_alike, that they have one count, and that it is that of `size` parts.
+void check_wholes(const char* op, std::span<const BufferView> buffers,
+                  std::span<const BufferView> results, std::span<const Device> devices, int size) {
+  check_alike(op, buffers, devices);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const std::size_t item = i / devices.size();
+    if (buffers[i].count % size != 0)
+      throw ArgumentError(str(op, ": expected a multiple of ", size, " elements for item ", item,
+                              ", got ", buffers[i].count));
+    check_buffer(op, item, results[i], buffers[i], devices[i % devices.size()]);
   }
 }
 
@@ -108,21 +125,24 @@ void Communicator::all_reduce(std::span<const BufferView> buffers) {
   if (size_ > 1) do_all_reduce(buffers);
 }
 
-void Communicator::all_gather(std::span<const BufferView> buffers,
-                              std::span<const BufferView> results) {
-  check_numbers("all_gather", results, buffers);
-  check_parts("all_gather", results, buffers, devices_, size_);
-  if (size_ > 1) do_all_gather(buffers, results);
-  else copy_all(buffers, results);
+void Communicator::check_exchange(const char* op, bool whole_buffers, bool whole_results,
+                                  bool floating, std::span<const BufferView> buffers,
+                                  std::span<const BufferView> results) const {
+  check_numbers(op, results, buffers);
+  if (whole_buffers && whole_results) check_wholes(op, buffers, results, devices_, size_);
+  else if (whole_buffers) check_parts(op, buffers, results, devices_, size_);
+  else check_parts(op, results, buffers, devices_, size_);
+  if (floating) check_floating(op, results, devices_.size());
 }
 
-void Communicator::reduce_scatter(std::span<const BufferView> buffers,
-                                  std::span<const BufferView> results) {
-  check_numbers("reduce_scatter", results, buffers);
-  check_parts("reduce_scatter", buffers, results, devices_, size_);
-  check_floating("reduce_scatter", results, devices_.size());
-  if (size_ > 1) do_reduce_scatter(buffers, results);
-  else copy_all(buffers, results);
-}
+#define BRAID_EXCHANGE(name, buffer, result, types)                                         \
+  void Communicator::name(std::span<const BufferView> buffers,                              \
+                          std::span<const BufferView> results) {                            \
+    check_exchange(#name, Length::buffer == Length::whole, Length::result == Length::whole, \
+                   Types::types == Types::floating, buffers, results);                      \
+    if (size_ > 1) do_##name(buffers, results);                                             \
+    else copy_all(buffers, results);                                                        \
+  }
+#include <braid/parallel/internal/collectives.def>
 
 }  // namespace braid::parallel

@@ -180,6 +180,24 @@ void LocalCommunicator::do_reduce_scatter(std::span<const BufferView> buffers,
                     [&](std::size_t rank) { sum_staged(rank, ranks, parts, results); });
 }
 
+void LocalCommunicator::do_all_to_all(std::span<const BufferView> buffers,
+                                      std::span<const BufferView> results) {
+  const std::size_t ranks = devices().size();
+  std::size_t total = 0;
+  for (const BufferView& result : results) total += result.bytes();
+  for_each_device(devices(), total, [&](std::size_t rank) {
+    for (std::size_t i = rank; i < results.size(); i += ranks) {
+      const std::int64_t count = results[i].count / static_cast<std::int64_t>(ranks),
+                         own = static_cast<std::int64_t>(rank) * count;
+      for (std::size_t from = 0; from < ranks; ++from) {
+        const BufferView source = part(buffers[i - rank + from], own, own + count);
+        const auto begin = static_cast<std::int64_t>(from) * count;
+        copy_bytes(part(results[i], begin, begin + count), source, 0, source.bytes());
+      }
+    }
+  });
+}
+
 void LocalCommunicator::sum_in_place(std::span<const BufferView> buffers,
                                      std::span<const BufferView> results) {
   const std::size_t ranks = devices().size();

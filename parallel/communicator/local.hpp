@@ -16,13 +16,12 @@ class LocalCommunicator final : public Communicator {
   explicit LocalCommunicator(std::vector<Device> devices, bool stage = false);
 
  private:
-  void do_broadcast(std::span<const BufferView> buffers) override;
-  void do_reduce(std::span<const BufferView> buffers, std::span<const BufferView> results) override;
-  void do_all_reduce(std::span<const BufferView> buffers) override;
-  void do_all_gather(std::span<const BufferView> buffers,
-                     std::span<const BufferView> results) override;
-  void do_reduce_scatter(std::span<const BufferView> buffers,
-                         std::span<const BufferView> results) override;
+#define BRAID_IN_PLACE(name) void do_##name(std::span<const BufferView> buffers) override;
+#define BRAID_TO_ROOT(name) \
+  void do_##name(std::span<const BufferView> buffers, std::span<const BufferView> results) override;
+#define BRAID_EXCHANGE(name, buffer, result, types) \
+  void do_##name(std::span<const BufferView> buffers, std::span<const BufferView> results) override;
+#include <braid/parallel/internal/collectives.def>
 
   /// Computes the sums of items; the results may be on any rank. `buffers` holds the ranks' buffers
   /// of each item, grouped by item. Every worker adds its share of the tiles, directly from the

@@ -35,7 +35,8 @@ REPORTS = re.compile(r"map_\w+<Map2<.*\bDivideIntegers<.*|map_\w+<.*\bIntegerFun
                      r"cross_entropy_\w+<.*|(gather|scatter)_\w+<.*|check_indices")
 
 # (kernel, the accesses that must be 16 bytes wide: load (global), store (global), async (global to
-# shared), read (shared); or the reason why none are). The first rule that matches applies.
+# shared), read (shared); or the reason why none are). The first rule that matches applies. A kernel
+# without wide accesses may have its reason in its file: rules_in_sources.
 WIDTHS = [
     (r"map_dense<Map\d<.*\bDivideIntegers<.*",
      "an integer division is dozens of instructions: packs of two keep the code short"),
@@ -192,6 +193,16 @@ def read_object(path, cuobjdump):
     return list(kernels.values())
 
 
+def rules_in_sources(folder):
+    """Returns the rules of WIDTHS that are in a .cu file: `// accesses of KERNEL: REASON`."""
+    line = re.compile(r"^// accesses of (\S+): (.+)$", re.M)
+    return [
+        (re.escape(name) + r"(<.*)?", reason)
+        for path in sorted(folder.glob("*.cu"))
+        for name, reason in line.findall(path.read_text())
+    ]
+
+
 def rule_of(kernel, rules):
     for pattern, what in rules:
         match = re.fullmatch(pattern, kernel.name)
@@ -243,6 +254,7 @@ def main():
                 counts = " ".join(f"{c}:{n}" for c, n in most)
                 print(kernel.line(), " ".join(sorted(kernel.wide)), counts)
         return
+    WIDTHS.extend(rules_in_sources(pathlib.Path(__file__).resolve().parents[2] / "kernels/cuda"))
     report = pathlib.Path(args.report)
     toolkit = (
         f"# nvcc {args.toolkit}, sm_90. Written by: tests/check/cuda_resources.sh --write. "

@@ -29,23 +29,9 @@ namespace {
 namespace ours = braid::parallel::nccl;
 using braid::check::kSame;
 
-static_assert(kSame<decltype(&ncclGetVersion), decltype(ours::Functions::get_version)>);
-static_assert(kSame<decltype(&ncclGetUniqueId), decltype(ours::Functions::get_unique_id)>);
-static_assert(kSame<decltype(&ncclGetLastError), decltype(ours::Functions::get_last_error)>);
-static_assert(
-    kSame<decltype(&ncclCommInitRankConfig), decltype(ours::Functions::comm_init_rank_config)>);
-static_assert(
-    kSame<decltype(&ncclCommGetAsyncError), decltype(ours::Functions::comm_get_async_error)>);
-static_assert(kSame<decltype(&ncclCommFinalize), decltype(ours::Functions::comm_finalize)>);
-static_assert(kSame<decltype(&ncclCommDestroy), decltype(ours::Functions::comm_destroy)>);
-static_assert(kSame<decltype(&ncclCommAbort), decltype(ours::Functions::comm_abort)>);
-static_assert(kSame<decltype(&ncclGroupStart), decltype(ours::Functions::group_start)>);
-static_assert(kSame<decltype(&ncclGroupEnd), decltype(ours::Functions::group_end)>);
-static_assert(kSame<decltype(&ncclBroadcast), decltype(ours::Functions::broadcast)>);
-static_assert(kSame<decltype(&ncclReduce), decltype(ours::Functions::reduce)>);
-static_assert(kSame<decltype(&ncclAllReduce), decltype(ours::Functions::all_reduce)>);
-static_assert(kSame<decltype(&ncclAllGather), decltype(ours::Functions::all_gather)>);
-static_assert(kSame<decltype(&ncclReduceScatter), decltype(ours::Functions::reduce_scatter)>);
+#define BRAID_NCCL(member, name, Result, parameters) \
+  static_assert(kSame<decltype(&name), decltype(ours::Functions::member)>);
+#include <braid/core/internal/nccl_functions.def>
 
 static_assert(ours::kSuccess == ncclSuccess &&
               ours::kUnhandledCudaError == ncclUnhandledCudaError &&

@@ -61,15 +61,31 @@ const Unary kOfWhole[] = {
      Kind::nonzero},
 };
 
+// Where x / (1 - x) is positive; and of any number.
+const Unary kLogits[] = {
+    {"logit", "", "torch.logit(x0)", [](T t) { return logit(t); },
+     [](double t) { return std::log(t / (1 - t)); }, Kind::probability},
+};
+const Unary kClampedLogits[] = {
+    {"logit", "eps 0.25", "torch.logit(x0, 0.25)", [](T t) { return logit(t, 0.25); },
+     [](double t) {
+       const double z = reference::cut_off(t, 0.25, 0.75);
+       return std::log(z / (1 - z));
+     }},
+};
+
 }  // namespace
 
 void add_activation_cases(Cases& list) {
   for (const Unary& a : kActivations) add_unary(list, a, kAll, Accuracy::tolerance);
   for (const Unary& a : kTimes4) add_unary(list, a, kFloats, Accuracy::tolerance);
   for (const Unary& a : kOfWhole) add_unary(list, a, kWhole, Accuracy::tolerance);
+  for (const Unary& a : kLogits) add_unary(list, a, kFloats, Accuracy::tolerance);
+  for (const Unary& a : kClampedLogits) add_unary(list, a, kAll, Accuracy::tolerance);
   for (const Unary& a : kActivations)
     if (a.variant[0] == 0) bad_tensor(list, a.op, a.call).too_large(a.call);
   for (const Unary& a : kOfWhole) bad_tensor(list, a.op, a.call).too_large(a.call);
+  for (const Unary& a : kLogits) bad_tensor(list, a.op, a.call).too_large(a.call);
   const auto x = [] { return ones_of({2}); };
   for (const char* word : {"", "erf", "Tanh"})
     BadInputs(list, "gelu", "approximate")
@@ -87,6 +103,9 @@ void add_activation_cases(Cases& list) {
                [x](double low) { return hardtanh(x(), low); })
       .numbers("max_val", {-1.0, -2.0, kNan}, kArgument, "min_val < max_val, got -1 and ",
                [x](double high) { return hardtanh(x(), -1, high); });
+  BadInputs(list, "logit")
+      .numbers("eps", {-0.125, 0.75, kNan}, kArgument, "0 <= eps <= 0.5, got ",
+               [x](double eps) { return logit(x(), eps); });
   BadInputs(list, "elu").free("alpha", "every number is a factor");
   BadInputs(list, "leaky_relu").free("negative_slope", "every number is a factor");
 }

@@ -55,6 +55,58 @@ void add_sorts(Cases& list) {
                 [](I k) { (void)topk(on_device::zeros({2, 3}), k); });
 }
 
+/// The number of elements of a sorted line that come before the value.
+double place_of(const std::vector<double>& line, double value, bool right) {
+  std::size_t begin = 0, end = line.size();
+  while (begin < end) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    if (right ? line[middle] > value : line[middle] >= value) end = middle;
+    else begin = middle + 1;
+  }
+  return static_cast<double>(begin);
+}
+
+void add_searches(Cases& list) {
+  const struct {
+    const char* variant;
+    Sizes sequence, values;
+  } shapes[] = {{"one sequence", {4}, {2, 3}},
+                {"rows", {2, 4}, {2, 3}},
+                {"rank 0", {4}, {}},
+                {"no elements", {0}, {3}}};
+  for (const auto& s : shapes)
+    for (const bool right : {false, true}) {
+      OpCase& c = push(
+          list, "searchsorted", str(s.variant, right ? ", right" : ""),
+          str("torch.searchsorted(torch.sort(x0)[0], x1, right=", right ? "True" : "False", ")"),
+          {{s.sequence}, {s.values}}, kNumbers);
+      c.call = function_of(
+          [right](T sequence, T v) { return searchsorted(sort(sequence).values, v, right); });
+      c.expected = expecting([right](A sequence, A v) {
+        const Array in_order = reference::sorted(sequence, -1, false, false);
+        const I n = in_order.shape.back(), m = v.shape.empty() ? 1 : v.shape.back();
+        Array y(v.shape);
+        for (I i = 0; i < y.size(); ++i) {
+          const I first = in_order.shape.size() == 1 ? 0 : i / m * n;
+          y[i] = place_of({in_order.data.begin() + first, in_order.data.begin() + first + n}, v[i],
+                          right);
+        }
+        return y;
+      });
+      c.differentiable = false;
+      c.result = as_int64;
+    }
+  const auto sequence = [](T t) { (void)searchsorted(t, on_device::zeros({2, 3})); };
+  const auto values = [](T t) { (void)searchsorted(on_device::zeros({2, 4}), t); };
+  BadInputs(list, "searchsorted")
+      .tensor("sorted_sequence", sequence, {4})
+      .types(sequence, {4}, {DType::bool_}, "numbers, got bool")
+      .shapes(sequence, {{}, {3, 4}, {1, 2, 4}}, "a sequence of rank 1, or .*got ")
+      .tensor("values", values, {2, 3})
+      .types(values, {2, 3}, {DType::int32}, "values of dtype float32, got ")
+      .shapes(values, {{}, {3, 3}}, "a sequence of rank 1, or one with .*");
+}
+
 void add_chosen(Cases& list) {
   for (const bool largest : {true, false}) {
     const char* op = largest ? "max_with_index" : "min_with_index";
@@ -93,6 +145,7 @@ void add_chosen(Cases& list) {
 
 void add_sort_cases(Cases& list) {
   add_sorts(list);
+  add_searches(list);
   add_chosen(list);
 }
 

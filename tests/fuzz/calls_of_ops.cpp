@@ -1,5 +1,5 @@
-// Calls of the ops in core/ops. Every new op gets a line here: test_op_registry.cpp checks its
-// name.
+// Calls of the ops in core/ops. An op that is in no list of core/internal (unary.def,
+// binary.def, activation.def, kernels.def) gets a line here: core.op_symbols checks its name.
 #include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/conv.hpp>
@@ -29,6 +29,31 @@ namespace {
 using T = Tensor;
 constexpr DType kFloat = DType::float32;
 
+// Arguments of a function, drawn by their types; a second tensor often fits the first.
+struct Arguments {
+  Draw& d;
+  bool first = true;
+  T draw(const T*) { return std::exchange(first, false) ? d.tensor() : d.like(); }
+  [[nodiscard]] I draw(const I*) const { return d.one_in(2) ? d.integer() : d.dim(); }
+  [[nodiscard]] bool draw(const bool*) const { return d.flag(); }
+  [[nodiscard]] double draw(const double*) const { return d.real(); }
+  [[nodiscard]] std::string_view draw(const std::string_view*) const {
+    return d.flag() ? "none" : d.flag() ? "tanh" : "";
+  }
+  template <class A> std::optional<A> draw(const std::optional<A>*) {
+    if (d.flag()) return std::nullopt;
+    return draw(static_cast<const A*>(nullptr));
+  }
+};
+template <class R, class... A> List drawn(Draw& d, R (*f)(A...)) {
+  Arguments from{d};
+  // braces: from left to right
+  const std::tuple<std::remove_cvref_t<A>...> arguments{
+      from.draw(static_cast<const std::remove_cvref_t<A>*>(nullptr))...};
+  return list_of(std::apply(f, arguments));
+}
+#define DRAWN(op) {#op, [](Draw& d) { return drawn(d, &op); }}
+
 constexpr Call kElements[] = {
     ONE(abs),
     ONE(sign),
@@ -44,39 +69,16 @@ constexpr Call kElements[] = {
     ONE(sigmoid),
     ONE(sin),
     ONE(cos),
-    ONE(tan),
-    ONE(exp2),
-    ONE(expm1),
-    ONE(log1p),
-    ONE(log2),
-    ONE(log10),
-    ONE(asin),
-    ONE(acos),
-    ONE(atan),
-    ONE(sinh),
-    ONE(cosh),
-    ONE(asinh),
-    ONE(acosh),
-    ONE(atanh),
-    ONE(erf),
-    ONE(erfc),
-    ONE(floor),
-    ONE(ceil),
-    ONE(round),
-    ONE(trunc),
+#define BRAID_UNARY_FUNCTION(name, c, domain) ONE(name),
+#define BRAID_UNARY_STEP(name, c) ONE(name),
+#include <braid/core/internal/unary.def>
+#define BRAID_ACTIVATION_OP(name) DRAWN(name),
+#include <braid/core/internal/activation.def>
     ONE(frac),
     ONE(logical_not),
     ONE(isnan),
     ONE(isinf),
     ONE(isfinite),
-    ONE(silu),
-    ONE(selu),
-    ONE(relu6),
-    ONE(hardsigmoid),
-    ONE(hardswish),
-    ONE(mish),
-    ONE(logsigmoid),
-    ONE(softsign),
     TWO(mul),
     TWO(div),
     TWO(maximum),
@@ -91,10 +93,9 @@ constexpr Call kElements[] = {
     TWO(logical_or),
     TWO(logical_xor),
     TWO(pow),
-    TWO(atan2),
-    TWO(fmod),
-    TWO(remainder),
-    TWO(floor_divide),
+#define BRAID_BINARY_FLOATING(name, c) TWO(name),
+#define BRAID_BINARY_DIVISION(name) TWO(name),
+#include <braid/core/internal/binary.def>
     TWO(xlogy),
     TWO(equal),
     REAL(add),
@@ -111,18 +112,9 @@ constexpr Call kElements[] = {
     REAL(fmod),
     REAL(remainder),
     REAL(floor_divide),
-    REAL(elu),
-    REAL(celu),
-    REAL(leaky_relu),
     CALL(sub, d.real(), d.tensor()),
     CALL(div, d.real(), d.tensor()),
     CALL(pow, d.real(), d.tensor()),
-    CALL(gelu, d.tensor(),
-         d.flag()   ? "none"
-         : d.flag() ? "tanh"
-                    : ""),
-    CALL(softplus, d.tensor(), d.real(), d.real()),
-    CALL(hardtanh, d.tensor(), d.real(), d.real()),
     CALL(add, d.tensor(), d.like(), d.real()),
     CALL(sub, d.tensor(), d.like(), d.real()),
     CALL(where, d.mask(), d.tensor(), d.like()),
@@ -141,6 +133,8 @@ constexpr Call kElements[] = {
 };
 
 constexpr Call kReductions[] = {
+#define BRAID_KERNEL_OP(name) DRAWN(name),
+#include <braid/core/internal/kernels.def>
     OVER(sum),
     OVER(mean),
     OVER(max),
@@ -162,8 +156,6 @@ constexpr Call kReductions[] = {
     CALL(braid::std, d.tensor(), d.dims()),
     CALL(var_mean, d.tensor(), d.dims()),
     CALL(norm, d.tensor(), d.real(), d.dims(), d.flag()),
-    CALL(sort, d.tensor(), d.dim(), d.flag()),
-    CALL(argsort, d.tensor(), d.dim(), d.flag()),
     CALL(topk, d.tensor(), d.count(), d.dim(), d.flag(), d.flag()),
     CALL(max_with_index, d.tensor(), d.dim(), d.flag()),
     CALL(min_with_index, d.tensor(), d.dim(), d.flag()),

@@ -125,16 +125,42 @@ OPTIONS = {
 }
 
 
+def calls_of(path):
+    """Returns the calls in the records `text NAME.call 1` of a file, by name."""
+    lines = path.read_text().splitlines()
+    records = [(line, lines[i + 1]) for i, line in enumerate(lines) if line.startswith("text ")]
+    return {
+        line.split()[1].removesuffix(".call"): call
+        for line, call in records
+        if line.endswith(".call 1")
+    }
+
+
 def write_optim():
     """NAME.options has the numbers given to the optimizer, NAME.DTYPE.p<i>.step<k> the parameter
-    after step k. All optimizers use the same gradients."""
+    after step k. All optimizers use the same gradients. An optimizer that is not in OPTIMIZERS has
+    the record NAME.call in the file: `Adadelta(p, rho=0.8)`, of torch.optim; add it there by hand
+    and run this script."""
     out, r = File("optim.txt", "Parameters after each of five optimizer steps"), Random(2)
+    calls = calls_of(out.path)
     starts = [r(3, 4), r(5)]
     gradients = [[r(3, 4), r(5)] for _ in range(5)]
     for i, p in enumerate(starts):
         out.tensor(f"p{i}", p.float())
         for k, step in enumerate(gradients):
             out.tensor(f"g{i}.step{k + 1}", step[i].float())
+
+    def write_steps(name, make):
+        for label, dtype in DTYPES.items():
+            parameters = [leaf(p, dtype) for p in starts]
+            optimizer = make(parameters)
+            for k, step in enumerate(gradients):
+                for p, g in zip(parameters, step):
+                    p.grad = g.to(dtype)
+                optimizer.step()
+                names = [f"p{i}.step{k + 1}" for i in range(len(starts))]
+                out.tensors(f"{name}.{label}.", zip(names, parameters))
+
     for name, options in OPTIMIZERS.items():
         kind, fields = OPTIONS[name.split(".")[0]]
         if name in ("adamw.default", "adamw.large", "adamw.no_decay"):
@@ -143,15 +169,10 @@ def write_optim():
         for field in fields.split():
             flat += options["betas"] if field == "betas" else [float(options.get(field, 0.0))]
         out.tensor(f"{name}.options", f64(flat))
-        for label, dtype in DTYPES.items():
-            parameters = [leaf(p, dtype) for p in starts]
-            optimizer = kind(parameters, **options)
-            for k, step in enumerate(gradients):
-                for p, g in zip(parameters, step):
-                    p.grad = g.to(dtype)
-                optimizer.step()
-                names = [f"p{i}.step{k + 1}" for i in range(len(starts))]
-                out.tensors(f"{name}.{label}.", zip(names, parameters))
+        write_steps(name, lambda p: kind(p, **options))
+    for name, call in calls.items():
+        out.text(f"{name}.call", call)
+        write_steps(name, lambda p: eval(call, {**vars(torch.optim), "p": p}))
     out.write()
 
 

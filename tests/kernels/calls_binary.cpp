@@ -8,9 +8,18 @@ using braid::BinaryOp;
 
 namespace {
 
+constexpr BinaryOp kOps[] = {
+#define BRAID_BINARY(name) BinaryOp::name,
+#define BRAID_BINARY_FUNCTION(name) BinaryOp::name,
+#define BRAID_BINARY_FLOATING(name, c) BinaryOp::name,
+#define BRAID_BINARY_DIVISION(name) BinaryOp::name,
+#define BRAID_BINARY_COMPARISON(name) BinaryOp::name,
+#include <braid/core/internal/binary.def>
+};
+
 Call binary(BinaryOp op, const Walk& w, int null_operand, double alpha, DType t) {
   const bool divides =
-      op == BinaryOp::div || (is_function(op) && op != BinaryOp::pow && op != BinaryOp::atan2);
+      op == BinaryOp::div || (is_function(op) && op != BinaryOp::pow && !is_floating_function(op));
   Call call{
       braid::str("binary ", static_cast<int>(op), ", ", w.name,
                  null_operand > 0 ? ", a number for operand " : "",
@@ -32,7 +41,7 @@ Call binary(BinaryOp op, const Walk& w, int null_operand, double alpha, DType t)
       // or b, times a.
       if (op == BinaryOp::tanh_backward || op == BinaryOp::sigmoid_backward)
         return rounding(type) * 40 + last(type, y);
-      if (op == BinaryOp::pow || op == BinaryOp::atan2) return four_ulp(type, y);
+      if (op == BinaryOp::pow || is_floating_function(op)) return four_ulp(type, y);
       if (alpha == 1) return exactly(type, y);
       const double b = null_operand == 2 ? 3 : v[2][offset(w.loop, 2, k)];
       return rounding(type) * (std::fabs(alpha * b) + std::fabs(y)) + last(type, y);
@@ -45,8 +54,7 @@ Call binary(BinaryOp op, const Walk& w, int null_operand, double alpha, DType t)
 std::vector<Call> calls_of_binary(DType t) {
   std::vector<Call> list;
   for (const Walk& w : walks()) {
-    for (int i = 0; i <= static_cast<int>(BinaryOp::ge); ++i)
-      list.push_back(binary(static_cast<BinaryOp>(i), w, 0, 1, t));
+    for (const BinaryOp op : kOps) list.push_back(binary(op, w, 0, 1, t));
     for (const int operand : {1, 2})
       for (const BinaryOp op :
            {BinaryOp::sub, BinaryOp::div, BinaryOp::gt, BinaryOp::pow, BinaryOp::remainder})

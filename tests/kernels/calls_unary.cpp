@@ -16,42 +16,50 @@ bool rounded_exactly(UnaryOp op) {
     case UnaryOp::sqrt:
     case UnaryOp::reciprocal:
     case UnaryOp::square:
-    case UnaryOp::sign: return true;
-    default: return op >= UnaryOp::floor;
+    case UnaryOp::sign:
+#define BRAID_UNARY_STEP(name, c) case UnaryOp::name:
+#include <braid/core/internal/unary.def>
+      return true;
+    default: return false;
   }
 }
-/// Returns a range in which the function is defined and moderate.
-std::pair<double, double> range(UnaryOp op, DType t) {
-  switch (op) {
-    case UnaryOp::log:
-    case UnaryOp::sqrt:
-    case UnaryOp::rsqrt:
-    case UnaryOp::reciprocal:
-    case UnaryOp::pow_scalar:
-    case UnaryOp::log2:
-    case UnaryOp::log10: return {0.05, 2 * reach(t)};
-    case UnaryOp::log1p:
-    case UnaryOp::asin:
-    case UnaryOp::acos:
-    case UnaryOp::atanh: return {-0.95, 0.95};
-    case UnaryOp::acosh: return {1.1, 5};
+
+/// A range in which a function is defined and moderate.
+enum class Domain { everywhere, positive, unit, above_one };
+std::pair<double, double> range(Domain domain, DType t) {
+  switch (domain) {
+    case Domain::positive: return {0.05, 2 * reach(t)};
+    case Domain::unit: return {-0.95, 0.95};
+    case Domain::above_one: return {1.1, 5};
     default: return {-2 * reach(t), 2 * reach(t)};
   }
 }
+
+struct Unary {
+  const char* name;
+  UnaryOp op;
+  Domain domain;
+};
+constexpr Unary kUnary[] = {
+#define BRAID_UNARY(name, domain) {#name, UnaryOp::name, Domain::domain},
+#define BRAID_UNARY_FUNCTION(name, c, domain) {#name, UnaryOp::name, Domain::domain},
+#define BRAID_UNARY_STEP(name, c) {#name, UnaryOp::name, Domain::everywhere},
+#include <braid/core/internal/unary.def>
+};
 
 }  // namespace
 
 std::vector<Call> calls_of_unary(DType t) {
   std::vector<Call> list;
-  for (int i = 0; i < braid::kUnaryOpCount; ++i) {
-    const auto op = static_cast<UnaryOp>(i);
-    const auto [low, high] = range(op, t);
+  for (const Unary& f : kUnary) {
+    const UnaryOp op = f.op;
+    const auto [low, high] = range(f.domain, t);
     // 3: computed by products, without a logarithm
     for (const double alpha :
          op == UnaryOp::pow_scalar ? std::vector<double>{1.7, 3} : std::vector<double>{1.7})
       for (const Walk& w : walks())
         list.push_back(
-            {braid::str("unary ", i, ", ", w.name, alpha == 3 ? ", alpha 3" : ""),
+            {braid::str("unary ", f.name, ", ", w.name, alpha == 3 ? ", alpha 3" : ""),
              {w.result(), w.operand(1, low, high)},
              [=](const Place& p) { p.table.unary({op, p.t, p[0], p[1], alpha, w.loop}, p.stream); },
              along(w, [=](DType type, const Values& v, std::int64_t k) {

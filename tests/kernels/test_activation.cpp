@@ -9,38 +9,63 @@ using braid::ActivationOp;
 
 namespace {
 
-// softplus: beta and threshold; elu: its three parameters; hardtanh and clamp: bounds
-constexpr double kA = 1.5, kB = 2.5, kC = 0.75;
+/// The parameters of the list.
+braid::ActivationArgs numbers_of(ActivationOp op) {
+  braid::ActivationArgs args{};
+  args.op = op;
+  switch (op) {
+#define BRAID_ACTIVATION(name, first, second, third) \
+  case ActivationOp::name: args.a = first, args.b = second, args.c = third; break;
+#include <braid/core/internal/activation.def>
+  }
+  return args;
+}
 
+void run(ActivationOp op, Buffer& out, const Buffer& x, const Loop& loop,
+         const Buffer* dy = nullptr) {
+  braid::ActivationArgs args = numbers_of(op);
+  args.dtype = x.dtype();
+  args.out = out.data(), args.x = x.data(), args.dy = dy != nullptr ? dy->data() : nullptr;
+  args.loop = loop;
+  kernels().activation(args, stream());
+}
+std::vector<ActivationOp> activations() {
+  return {
+#define BRAID_ACTIVATION(name, ...) ActivationOp::name,
+#include <braid/core/internal/activation.def>
+  };
+}
+
+/// The CPU's float64 result. The tests of the table of ops compare it with a reference.
+double in_float64(ActivationOp op, double x) {
+  double y = 0;
+  braid::ActivationArgs args = numbers_of(op);
+  args.dtype = DType::float64;
+  args.out = &y, args.x = &x;
+  args.loop = dense(1);
+  cpu_kernels().activation(args, cpu_stream());
+  return y;
+}
 double reference_of(ActivationOp op, double x) {
+  const braid::ActivationArgs p = numbers_of(op);
   switch (op) {
     case ActivationOp::gelu: return reference::gelu(x);
     case ActivationOp::gelu_tanh: return reference::gelu_tanh(x);
     case ActivationOp::silu: return reference::silu(x);
-    case ActivationOp::softplus: return reference::softplus(x, kA, kB);
-    case ActivationOp::elu: return reference::elu(x, kA, kB, kC);
-    case ActivationOp::leaky_relu: return reference::leaky_relu(x, kA);
+    case ActivationOp::softplus: return reference::softplus(x, p.a, p.b);
+    case ActivationOp::elu: return reference::elu(x, p.a, p.b, p.c);
+    case ActivationOp::leaky_relu: return reference::leaky_relu(x, p.a);
     case ActivationOp::hardtanh:
-    case ActivationOp::clamp: return reference::cut_off(x, kA, kB);
+    case ActivationOp::clamp: return reference::cut_off(x, p.a, p.b);
     case ActivationOp::hardsigmoid: return reference::hardsigmoid(x);
     case ActivationOp::hardswish: return reference::hardswish(x);
     case ActivationOp::mish: return reference::mish(x);
     case ActivationOp::logsigmoid: return reference::logsigmoid(x);
     case ActivationOp::softsign: return reference::softsign(x);
+    default: return in_float64(op, x);
   }
-  return kNaN;
 }
 
-void run(ActivationOp op, Buffer& out, const Buffer& x, const Loop& loop,
-         const Buffer* dy = nullptr) {
-  void* const gradient = dy != nullptr ? dy->data() : nullptr;
-  kernels().activation({op, x.dtype(), out.data(), x.data(), gradient, kA, kB, kC, loop}, stream());
-}
-std::vector<ActivationOp> activations() {
-  std::vector<ActivationOp> all;
-  for (int i = 0; i < braid::kActivationCount; ++i) all.push_back(static_cast<ActivationOp>(i));
-  return all;
-}
 /// Whether the error is bounded in ULP. hardsigmoid and hardswish round x + 3, which may cancel;
 /// the others are smooth down to their tails.
 bool has_relative_accuracy(ActivationOp op) {

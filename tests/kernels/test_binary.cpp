@@ -12,17 +12,25 @@ namespace {
 // The ops with a tolerance are tested with the ops and with every kernel.
 bool is_exact(BinaryOp op) {
   return op != BinaryOp::tanh_backward && op != BinaryOp::sigmoid_backward && op != BinaryOp::pow &&
-         op != BinaryOp::atan2;
+         !is_floating_function(op);
 }
 const std::vector<BinaryOp> kOps = [] {
   std::vector<BinaryOp> list;
-  for (int i = 0; i <= static_cast<int>(BinaryOp::ge); ++i)
-    if (is_exact(static_cast<BinaryOp>(i))) list.push_back(static_cast<BinaryOp>(i));
+  for (const BinaryOp op : {
+#define BRAID_BINARY(name) BinaryOp::name,
+#define BRAID_BINARY_FUNCTION(name) BinaryOp::name,
+#define BRAID_BINARY_FLOATING(name, c) BinaryOp::name,
+#define BRAID_BINARY_DIVISION(name) BinaryOp::name,
+#define BRAID_BINARY_COMPARISON(name) BinaryOp::name,
+#include <braid/core/internal/binary.def>
+       })
+    if (is_exact(op)) list.push_back(op);
   return list;
 }();
 
 bool divides(BinaryOp op) {
-  return op == BinaryOp::div || (is_function(op) && op != BinaryOp::pow && op != BinaryOp::atan2);
+  return op == BinaryOp::div ||
+         (is_function(op) && op != BinaryOp::pow && !is_floating_function(op));
 }
 bool has(BinaryOp op, DType t) {
   return t != DType::bool_ ||

@@ -7,11 +7,12 @@ using braid::UnaryOp;
 
 namespace {
 
-const std::vector<UnaryOp> kOps = [] {
-  std::vector<UnaryOp> all;
-  for (int i = 0; i < braid::kUnaryOpCount; ++i) all.push_back(static_cast<UnaryOp>(i));
-  return all;
-}();
+const std::vector<UnaryOp> kOps{
+#define BRAID_UNARY(name, domain) UnaryOp::name,
+#define BRAID_UNARY_FUNCTION(name, c, domain) UnaryOp::name,
+#define BRAID_UNARY_STEP(name, c) UnaryOp::name,
+#include <braid/core/internal/unary.def>
+};
 
 bool whole(UnaryOp op) {
   return op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::relu || op == UnaryOp::square ||
@@ -20,8 +21,12 @@ bool whole(UnaryOp op) {
 bool has(UnaryOp op, DType t) { return t != DType::bool_ && (braid::is_floating(t) || whole(op)); }
 
 bool rounds(UnaryOp op) {
-  return op == UnaryOp::floor || op == UnaryOp::ceil || op == UnaryOp::round ||
-         op == UnaryOp::trunc;
+  switch (op) {
+#define BRAID_UNARY_STEP(name, c) case UnaryOp::name:
+#include <braid/core/internal/unary.def>
+    return true;
+    default: return false;
+  }
 }
 
 double reference(UnaryOp op, double x, double alpha) {
@@ -41,26 +46,11 @@ double reference(UnaryOp op, double x, double alpha) {
     case UnaryOp::square: return x * x;
     case UnaryOp::sign: return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
     case UnaryOp::pow_scalar: return std::pow(x, alpha);
-    case UnaryOp::exp2: return std::exp2(x);
-    case UnaryOp::expm1: return std::expm1(x);
-    case UnaryOp::log1p: return std::log1p(x);
-    case UnaryOp::log2: return std::log2(x);
-    case UnaryOp::log10: return std::log10(x);
-    case UnaryOp::tan: return std::tan(x);
-    case UnaryOp::asin: return std::asin(x);
-    case UnaryOp::acos: return std::acos(x);
-    case UnaryOp::atan: return std::atan(x);
-    case UnaryOp::sinh: return std::sinh(x);
-    case UnaryOp::cosh: return std::cosh(x);
-    case UnaryOp::asinh: return std::asinh(x);
-    case UnaryOp::acosh: return std::acosh(x);
-    case UnaryOp::atanh: return std::atanh(x);
-    case UnaryOp::erf: return std::erf(x);
-    case UnaryOp::erfc: return std::erfc(x);
-    case UnaryOp::floor: return std::floor(x);
-    case UnaryOp::ceil: return std::ceil(x);
-    case UnaryOp::round: return std::nearbyint(x);
-    case UnaryOp::trunc: return std::trunc(x);
+#define BRAID_UNARY_FUNCTION(name, c, domain) \
+  case UnaryOp::name: return std::c(x);
+#define BRAID_UNARY_STEP(name, c) \
+  case UnaryOp::name: return std::c(x);
+#include <braid/core/internal/unary.def>
   }
   throw braid::InternalError("reference: unknown op");
 }

@@ -67,6 +67,19 @@ Reference lion_reference(const optim::LionOptions& o) {
   };
 }
 
+/// m is the mean of g², v that of the updates' squares.
+Reference adadelta_reference(const optim::AdadeltaOptions& o) {
+  return [o](Numbers& p, const Numbers& g, Numbers& m, Numbers& v, Numbers&, int) {
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const double d = (o.maximize ? -g[i] : g[i]) + o.weight_decay * p[i];
+      m[i] = o.rho * m[i] + (1 - o.rho) * d * d;
+      const double delta = std::sqrt(v[i] + o.eps) / std::sqrt(m[i] + o.eps) * d;
+      v[i] = o.rho * v[i] + (1 - o.rho) * delta * delta;
+      p[i] -= o.lr * delta;
+    }
+  };
+}
+
 template <class O, class Options>
 void add(std::vector<Case>& list, const char* name, const Options& o, const Reference& reference) {
   const auto make = [o](std::vector<Tensor> p) { return std::make_unique<O>(std::move(p), o); };
@@ -96,6 +109,10 @@ std::vector<Case> cases() {
   const auto lion = [&](const char* name, const LionOptions& o) {
     add<Lion>(list, name, o, lion_reference(o));
   };
+  const auto adadelta = [&](const char* name, const AdadeltaOptions& o) {
+    add<Adadelta>(list, name, o, adadelta_reference(o));
+    list.back().composed = true;
+  };
   // lr, momentum, weight_decay, dampening, nesterov, maximize
   sgd("SGD plain", {0.1});
   sgd("SGD weight decay", {0.1, 0, 0.05});
@@ -123,7 +140,99 @@ std::vector<Case> cases() {
   // lr, beta1, beta2, weight_decay, maximize
   lion("Lion default", {});
   lion("Lion weight decay, maximize", {0.003, 0.8, 0.95, 0.1, true});
+  // lr, rho, eps, weight_decay, maximize
+  adadelta("Adadelta default", {});
+  adadelta("Adadelta weight decay, maximize", {0.5, 0.8, 1e-4, 0.1, true});
   return list;
+}
+
+std::vector<GoldenCase> golden_cases() {
+  using namespace optim;
+  using N = const Numbers&;
+  std::vector<GoldenCase> list;
+  const auto add = [&]<class Options>(auto make, Options (*options)(N),
+                                      std::initializer_list<const char*> names) {
+    for (const char* name : names)
+      list.push_back({name, [make, options](std::vector<Tensor> p, N o) {
+                        return make(std::move(p), options(o));
+                      }});
+  };
+  const auto of = []<class O>(std::type_identity<O>) {
+    return [](std::vector<Tensor> p, const auto& o) -> std::unique_ptr<Optimizer> {
+      return std::make_unique<O>(std::move(p), o);
+    };
+  };
+  add(of(std::type_identity<SGD>()),
+      +[](N o) { return SgdOptions{o[0], o[1], o[2], o[3], o[4] != 0, o[5] != 0}; },
+      {"sgd.plain", "sgd.decay", "sgd.momentum", "sgd.both", "sgd.dampening", "sgd.nesterov",
+       "sgd.maximize"});
+  add(of(std::type_identity<AdamW>()),
+      +[](N o) { return AdamWOptions{o[0], o[1], o[2], o[3], o[4], o[5] != 0, o[6] != 0}; },
+      {"adamw.default", "adamw.large", "adamw.no_decay", "adamw.amsgrad", "adamw.maximize"});
+  add(of(std::type_identity<Adam>()),
+      +[](N o) { return AdamOptions{o[0], o[1], o[2], o[3], o[4], o[5] != 0, o[6] != 0}; },
+      {"adam.decay", "adam.amsgrad", "adam.maximize"});
+  add(of(std::type_identity<RMSprop>()),
+      +[](N o) { return RMSpropOptions{o[0], o[1], o[2], o[3], o[4], o[5] != 0, o[6] != 0}; },
+      {"rmsprop.momentum", "rmsprop.centered", "rmsprop.both"});
+  add(of(std::type_identity<Adagrad>()),
+      +[](N o) { return AdagradOptions{o[0], o[1], o[2], o[3], o[4], o[5] != 0}; },
+      {"adagrad.decays", "adagrad.maximize"});
+  add(of(std::type_identity<Adadelta>()), +[](N) { return AdadeltaOptions{}; },
+      {"adadelta.default"});
+  add(of(std::type_identity<Adadelta>()),
+      +[](N) { return AdadeltaOptions{0.5, 0.8, 1e-4, 0.1, true}; }, {"adadelta.decay"});
+  return list;
+}
+
+std::vector<BadOptions> bad_options() {
+  using namespace optim;
+  const double nan = std::nan(""), inf = INFINITY;
+  const auto sgd = [](const SgdOptions& o) { return [o](const Tensor& p) { SGD made({p}, o); }; };
+  const auto adamw = [](const AdamWOptions& o) {
+    return [o](const Tensor& p) { AdamW made({p}, o); };
+  };
+  const auto rmsprop = [](const RMSpropOptions& o) {
+    return [o](const Tensor& p) { RMSprop made({p}, o); };
+  };
+  return {
+      {"SGD: expected lr >= 0, got -1", sgd({.lr = -1})},
+      {"SGD: expected lr >= 0, got nan", sgd({.lr = nan})},
+      {"SGD: expected lr >= 0, got inf", sgd({.lr = inf})},
+      {"SGD: expected lr >= 0, got -1",
+       [](const Tensor& p) { SGD({{{p}, {}}, {{leaf({2}, 2)}, {.lr = -1}}}); }},
+      {"SGD: expected momentum >= 0, got -0.5", sgd({.momentum = -0.5})},
+      {"SGD: expected weight_decay >= 0, got -2", sgd({.weight_decay = -2})},
+      {"SGD: expected a finite dampening, got nan", sgd({.momentum = 0.9, .dampening = nan})},
+      {"SGD: expected momentum > 0 and dampening == 0 with nesterov, got momentum 0 and dampening "
+       "0",
+       sgd({.nesterov = true})},
+      {"SGD: expected *got momentum 0.9 and dampening 0.1",
+       sgd({.momentum = 0.9, .dampening = 0.1, .nesterov = true})},
+      {"AdamW: expected lr >= 0, got -1", adamw({.lr = -1})},
+      {"AdamW: expected 0 <= beta1 < 1, got 1", adamw({.beta1 = 1})},
+      {"AdamW: expected 0 <= beta2 < 1, got -0.1", adamw({.beta2 = -0.1})},
+      {"AdamW: expected eps >= 0, got -1", adamw({.eps = -1})},
+      {"AdamW: expected weight_decay >= 0, got nan", adamw({.weight_decay = nan})},
+      {"Adam: expected 0 <= beta2 < 1, got 1", [](const Tensor& p) { Adam({p}, {.beta2 = 1}); }},
+      {"Lion: expected 0 <= beta1 < 1, got 1", [](const Tensor& p) { Lion({p}, {.beta1 = 1}); }},
+      {"Lion: expected lr >= 0, got -1", [](const Tensor& p) { Lion({p}, {.lr = -1}); }},
+      {"Lion: expected weight_decay >= 0, got -1",
+       [](const Tensor& p) { Lion({p}, {.weight_decay = -1}); }},
+      {"RMSprop: expected alpha >= 0, got -1", rmsprop({.alpha = -1})},
+      {"RMSprop: expected momentum >= 0, got -1", rmsprop({.momentum = -1})},
+      {"RMSprop: expected eps >= 0, got -1", rmsprop({.eps = -1})},
+      {"Adagrad: expected lr_decay >= 0, got -1",
+       [](const Tensor& p) { Adagrad({p}, {.lr_decay = -1}); }},
+      {"Adagrad: expected initial_accumulator_value >= 0, got -1",
+       [](const Tensor& p) { Adagrad({p}, {.initial_accumulator_value = -1}); }},
+      {"Adadelta: expected lr >= 0, got -1", [](const Tensor& p) { Adadelta({p}, {.lr = -1}); }},
+      {"Adadelta: expected 0 <= rho <= 1, got 1.5",
+       [](const Tensor& p) { Adadelta({p}, {.rho = 1.5}); }},
+      {"Adadelta: expected eps >= 0, got -1", [](const Tensor& p) { Adadelta({p}, {.eps = -1}); }},
+      {"Adadelta: expected weight_decay >= 0, got nan",
+       [nan](const Tensor& p) { Adadelta({p}, {.weight_decay = nan}); }},
+  };
 }
 
 Tracked::Tracked(const Tensor& t)

@@ -18,8 +18,27 @@ struct Case {
   std::string name;
   std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor>)> make;
   Reference reference;
+  /// the update consists of ops, which allocate their results
+  bool composed = false;
 };
 [[nodiscard]] std::vector<Case> cases();
+
+/// Makes an optimizer like the one that PyTorch recorded in goldens/optim.txt under this name.
+/// `options` are the numbers of the record NAME.options; without one, the options are in `make`,
+/// and in the call of the record NAME.call.
+struct GoldenCase {
+  std::string name;
+  std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor>, const Numbers& options)>
+      make;
+};
+[[nodiscard]] std::vector<GoldenCase> golden_cases();
+
+/// Options that are out of range, and the text of the ArgumentError.
+struct BadOptions {
+  std::string text;
+  std::function<void(const Tensor& p)> make;
+};
+[[nodiscard]] std::vector<BadOptions> bad_options();
 
 struct Tracked {  // a parameter and its expected values
   Tensor tensor;

@@ -124,19 +124,13 @@ TEST_CASE("activations: compute what the functions compute", "[nn][layers]") {
   CHECK_SAME_BITS(nn::Sigmoid()(x), sigmoid(x));
   CHECK_SAME_BITS(nn::GELU()(x), gelu(x));
   CHECK_SAME_BITS(nn::GELU("tanh")(x), gelu(x, "tanh"));
-  CHECK_SAME_BITS(nn::SiLU()(x), silu(x));
   CHECK_SAME_BITS(nn::Softplus(2, 1)(x), softplus(x, 2, 1));
   CHECK_SAME_BITS(nn::ELU(0.5)(x), elu(x, 0.5));
   CHECK_SAME_BITS(nn::CELU(0.5)(x), celu(x, 0.5));
-  CHECK_SAME_BITS(nn::SELU()(x), selu(x));
   CHECK_SAME_BITS(nn::LeakyReLU(0.2)(x), leaky_relu(x, 0.2));
   CHECK_SAME_BITS(nn::Hardtanh(-0.5, 0.7)(x), hardtanh(x, -0.5, 0.7));
-  CHECK_SAME_BITS(nn::ReLU6()(x), relu6(x));
-  CHECK_SAME_BITS(nn::Hardsigmoid()(x), hardsigmoid(x));
-  CHECK_SAME_BITS(nn::Hardswish()(x), hardswish(x));
-  CHECK_SAME_BITS(nn::Mish()(x), mish(x));
-  CHECK_SAME_BITS(nn::LogSigmoid()(x), logsigmoid(x));
-  CHECK_SAME_BITS(nn::Softsign()(x), softsign(x));
+#define BRAID_ACTIVATION_LAYER(Layer, op) CHECK_SAME_BITS(nn::Layer()(x), op(x));
+#include <braid/core/internal/activation.def>
   CHECK_THROWS_TEXT(ArgumentError, "GELU: expected approximate \"none\" or \"tanh\", got \"erf\"",
                     nn::GELU("erf"));
   CHECK_THROWS_TEXT(ArgumentError, "Hardtanh: expected min_val < max_val, got 1 and 1",

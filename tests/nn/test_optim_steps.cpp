@@ -142,6 +142,7 @@ TEST_CASE("optimizers: a step that finds no gradient at all warns once, and says
 
 TEST_CASE("optimizers: allocate nothing once the state exists", "[nn][optim]") {
   for (const Case& c : cases()) {
+    if (c.composed) continue;
     INFO(c.name);
     const Tensor a = leaf({5, 2}, 1), b = leaf({5}, 2);
     const auto optimizer = c.make({a, b});
@@ -156,40 +157,12 @@ TEST_CASE("optimizers: allocate nothing once the state exists", "[nn][optim]") {
 
 TEST_CASE("optimizers: options out of range", "[nn][optim][errors]") {
   const Tensor p = leaf({2}, 1);
-  const double nan = std::nan(""), inf = INFINITY;
-  const auto sgd = [&](const optim::SgdOptions& o) { optim::SGD made({p}, o); };
-  refuses<ArgumentError>("SGD: expected ")({
-      {"lr >= 0, got -1", [&] { sgd({.lr = -1}); }},
-      {"lr >= 0, got nan", [&] { sgd({.lr = nan}); }},
-      {"lr >= 0, got inf", [&] { sgd({.lr = inf}); }},
-      {"lr >= 0, got -1", [&] { optim::SGD({{{p}, {}}, {{leaf({2}, 2)}, {.lr = -1}}}); }},
-      {"momentum >= 0, got -0.5", [&] { sgd({.momentum = -0.5}); }},
-      {"weight_decay >= 0, got -2", [&] { sgd({.weight_decay = -2}); }},
-      {"a finite dampening, got nan", [&] { sgd({.momentum = 0.9, .dampening = nan}); }},
-      {"momentum > 0 and dampening == 0 with nesterov, got momentum 0 and dampening 0",
-       [&] { sgd({.nesterov = true}); }},
-      {"*got momentum 0.9 and dampening 0.1",
-       [&] { sgd({.momentum = 0.9, .dampening = 0.1, .nesterov = true}); }},
-  });
-  refuses<ArgumentError>("")({
-      {"AdamW: expected lr >= 0, got -1", [&] { optim::AdamW({p}, {.lr = -1}); }},
-      {"AdamW: expected 0 <= beta1 < 1, got 1", [&] { optim::AdamW({p}, {.beta1 = 1}); }},
-      {"AdamW: expected 0 <= beta2 < 1, got -0.1", [&] { optim::AdamW({p}, {.beta2 = -0.1}); }},
-      {"AdamW: expected eps >= 0, got -1", [&] { optim::AdamW({p}, {.eps = -1}); }},
-      {"AdamW: expected weight_decay >= 0, got nan",
-       [&] { optim::AdamW({p}, {.weight_decay = nan}); }},
-      {"Adam: expected 0 <= beta2 < 1, got 1", [&] { optim::Adam({p}, {.beta2 = 1}); }},
-      {"Adam: expected at least one parameter, got 0", [] { optim::Adam(std::vector<Tensor>{}); }},
-      {"Lion: expected 0 <= beta1 < 1, got 1", [&] { optim::Lion({p}, {.beta1 = 1}); }},
-      {"Lion: expected lr >= 0, got -1", [&] { optim::Lion({p}, {.lr = -1}); }},
-      {"Lion: expected weight_decay >= 0, got -1", [&] { optim::Lion({p}, {.weight_decay = -1}); }},
-      {"RMSprop: expected alpha >= 0, got -1", [&] { optim::RMSprop({p}, {.alpha = -1}); }},
-      {"RMSprop: expected momentum >= 0, got -1", [&] { optim::RMSprop({p}, {.momentum = -1}); }},
-      {"RMSprop: expected eps >= 0, got -1", [&] { optim::RMSprop({p}, {.eps = -1}); }},
-      {"Adagrad: expected lr_decay >= 0, got -1", [&] { optim::Adagrad({p}, {.lr_decay = -1}); }},
-      {"Adagrad: expected initial_accumulator_value >= 0, got -1",
-       [&] { optim::Adagrad({p}, {.initial_accumulator_value = -1}); }},
-  });
+  for (const BadOptions& bad : bad_options()) {
+    INFO(bad.text);
+    CHECK(thrown<ArgumentError>(bad.text, [&] { bad.make(p); }) == "");
+  }
+  CHECK_THROWS_TEXT(ArgumentError, "Adam: expected at least one parameter, got 0",
+                    optim::Adam(std::vector<Tensor>{}));
   optim::SGD made({p}, {.lr = 0.5});
   CHECK_THROWS_TEXT(ArgumentError, "SGD: expected lr >= 0, got -3", made.set_lr(-3));
   CHECK(made.lr() == 0.5);

@@ -1,5 +1,4 @@
-// Broadcast, reduce, all_reduce, all_gather and reduce_scatter in groups of 1 to 8 devices, with
-// all communicators, compared with plain loops.
+// The collectives in groups of 1 to 8 devices, with all communicators, compared with plain loops.
 #include <braid/core/internal/native_device.hpp>
 
 #include "communicator/local.hpp"
@@ -212,6 +211,30 @@ TEST_CASE("communicator: all_reduce, all_gather and reduce_scatter", "[communica
     });
 }
 
+TEST_CASE("communicator: all_to_all gives a rank its part of every buffer", "[communicator]") {
+  for (const DType type : {DType::float32, DType::bfloat16, DType::int64, DType::bool_})
+    for_each_group([&](Communicator& communicator, int n) {
+      INFO(type);
+      const Items wholes = whole_numbers(n, type, n), results = filled(n, type, n),
+                  untouched = copies_of(wholes);
+      communicator.all_to_all(views(wholes), views(results));
+      check_same(wholes, untouched);
+      for (std::size_t first = 0; first < wholes.size(); first += usize(n)) {
+        const auto count = wholes[first].numel() / n;
+        for (int rank = 0; rank < n; ++rank) {
+          std::vector<double> expected;
+          for (int from = 0; from < n; ++from) {
+            const std::vector<double> x =
+                numbers(wholes[first + usize(from)].narrow(0, rank * count, count));
+            expected.insert(expected.end(), x.begin(), x.end());
+          }
+          if (numbers(results[first + usize(rank)]) != expected)
+            FAIL("item " << first / usize(n) << ", rank " << rank);
+        }
+      }
+    });
+}
+
 TEST_CASE("communicator: in place, a rank's part is a part of the whole", "[communicator]") {
   constexpr std::int64_t kPart = 1003;
   for_each_group([&](Communicator& communicator, int n) {
@@ -303,6 +326,12 @@ TEST_CASE("communicator: wrong buffers are refused, nothing changes", "[communic
                 [&] { local->all_gather(views({two_b, two}), views({a, b})); });
   check_refused("reduce_scatter: expected 4 elements of float32 for item 0*got 2",
                 [&] { local->reduce_scatter(views({a, two_b}), views({two, two_b})); });
+  check_refused("all_to_all: expected as many results as buffers, got 1 and 2",
+                [&] { local->all_to_all(views({a, b}), views({a})); });
+  check_refused("all_to_all: expected a multiple of 2 elements for item 0, got 3",
+                [&] { local->all_to_all(views({zeros({3}), shorter}), views({a, b})); });
+  check_refused("all_to_all: expected 4 elements of float32 for item 0 on cpu:1, got 2 of float32",
+                [&] { local->all_to_all(views({a, b}), views({ones({4}), two_b})); });
   CHECK_THROWS_TEXT(DTypeError, "reduce: expected floating point, got int32 for item 0",
                     local->reduce(views({ints, ints_b}), views({ints})));
   CHECK_THROWS_TEXT(DTypeError, "all_reduce: expected floating point, got int32 for item 0",

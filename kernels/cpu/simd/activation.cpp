@@ -5,6 +5,9 @@
 #include "cpu/simd/functions.hpp"
 #include "cpu/simd/through_float.hpp"
 
+#define BRAID_FORMULA BRAID_INLINE
+#include "activation_formulas.hpp"
+
 // Activations and their derivatives, in one pass each. Smooth functions are computed in double (the
 // tails of gelu and mish are differences of close numbers) and rounded once. Piecewise functions,
 // silu and softsign are computed in the type itself. 16-bit types are computed in float.
@@ -15,17 +18,39 @@ struct Numbers {
   double a, b, c;
 };
 
+constexpr double kRootHalf = 0x1.6a09e667f3bcdp-1;
+
+/// The functions of the formulas.
+struct Math {
+  template <class V> using Lane = cpu::BRAID_ISA::Lane<V>;
+  template <class V> static BRAID_INLINE V splat(Lane<V> x) { return cpu::BRAID_ISA::splat<V>(x); }
+  template <class V> static BRAID_INLINE V abs(V x) { return magnitude_of(x); }
+  template <class V> static BRAID_INLINE V sigmoid(V x) { return cpu::BRAID_ISA::sigmoid(x); }
+  static BRAID_INLINE VD exp(VD x) { return cpu::BRAID_ISA::exp(x); }
+  static BRAID_INLINE VD log(VD x) { return cpu::BRAID_ISA::log(x); }
+  static BRAID_INLINE VD mish(VD x) {
+    // tanh(log(1 + n)) = q / (q + 2)
+    const VD n = exp(x > 40.0 ? splat<VD>(40.0) : x), q = n * (n + 2.0);
+    return x * (q / (q + 2.0));
+  }
+  static BRAID_INLINE VD mish_pulled_back(VD x, VD dy) {
+    const VD c = x > 40.0 ? splat<VD>(40.0) : x, n = exp(c), q = n * (n + 2.0), w = q + 2.0;
+    return dy * (q / w + c * n * 4.0 * (n + 1.0) / (w * w));
+  }
+};
 /// The functions in double whose accuracy suffices for float results, and those for float64
 /// results.
-struct ForFloat {
+struct ForFloat : Math {
   static BRAID_INLINE VD expm1(VD x) { return wide::expm1(x); }
   static BRAID_INLINE VD log1p(VD x) { return wide::log1p(x); }
   static BRAID_INLINE VD erfc(VD x) { return wide::erfc(x); }
+  static BRAID_INLINE VD gelu(VD x) { return x * erfc(x * -kRootHalf) * 0.5; }
 };
-struct ForDouble {
+struct ForDouble : Math {
   static BRAID_INLINE VD expm1(VD x) { return each_lane(x, &::expm1); }
   static BRAID_INLINE VD log1p(VD x) { return each_lane(x, &::log1p); }
   static BRAID_INLINE VD erfc(VD x) { return each_lane(x, &::erfc); }
+  static BRAID_INLINE VD gelu(VD x) { return x * erfc(x * -kRootHalf) * 0.5; }
 };
 
 constexpr bool is_straight(ActivationOp op) {
@@ -37,81 +62,16 @@ constexpr bool is_computed_in_double(ActivationOp op) {
   return !is_straight(op) && op != ActivationOp::silu && op != ActivationOp::softsign;
 }
 
-constexpr double kRootHalf = 0x1.6a09e667f3bcdp-1, kRootTwoOverPi = 0x1.9884533d43651p-1,
-                 kOneOverRootTwoPi = 0x1.9884533d43651p-2, kCubic = 0.044715;
-
-/// Twice the argument of gelu_tanh's tanh: (1 + tanh u) / 2 is sigmoid(2 u).
-BRAID_INLINE VD twice_u(VD x) { return x * (x * x * kCubic + 1.0) * (2 * kRootTwoOverPi); }
-/// Clamps x to [low, high]; a NaN stays a NaN.
-template <class V> BRAID_INLINE V between(V x, Lane<V> low, Lane<V> high) {
-  x = x < low ? splat<V>(low) : x;
-  return x > high ? splat<V>(high) : x;
-}
-/// True where low <= x <= high; an infinite bound does not limit, not even a NaN.
-template <class V> BRAID_INLINE auto is_inside(V x, Lane<V> low, Lane<V> high) {
-  constexpr Lane<V> inf = __builtin_huge_val();
-  return ((x >= low) | (splat<V>(low) == -inf)) & ((x <= high) | (splat<V>(high) == inf));
-}
-
-template <ActivationOp op, class F, class V> BRAID_INLINE V value(V x, const Numbers& p) {
+template <ActivationOp op, class M, class V> BRAID_INLINE V value(V x, const Numbers& p) {
   using L = Lane<V>;
-  const L a = static_cast<L>(p.a), b = static_cast<L>(p.b);
-  if constexpr (op == ActivationOp::gelu) return x * F::erfc(x * -kRootHalf) * 0.5;
-  else if constexpr (op == ActivationOp::gelu_tanh) return x * sigmoid(twice_u(x));
-  else if constexpr (op == ActivationOp::silu) return x * sigmoid(x);
-  else if constexpr (op == ActivationOp::softplus)
-    return x * p.a > p.b ? x : F::log1p(exp(x * p.a)) / p.a;
-  else if constexpr (op == ActivationOp::elu) return x <= 0.0 ? F::expm1(x * p.c) * p.a : x * p.b;
-  else if constexpr (op == ActivationOp::leaky_relu) return x > V{} ? x : x * a;
-  else if constexpr (op == ActivationOp::hardtanh || op == ActivationOp::clamp)
-    return between(x, a, b);
-  else if constexpr (op == ActivationOp::hardsigmoid) return between(x + L{3}, L{0}, L{6}) / L{6};
-  else if constexpr (op == ActivationOp::hardswish) return x * between(x + L{3}, L{0}, L{6}) / L{6};
-  else if constexpr (op == ActivationOp::mish) {
-    // tanh(log(1 + n)) = q / (q + 2)
-    const V n = exp(x > 40.0 ? splat<V>(40.0) : x), q = n * (n + 2.0);
-    return x * (q / (q + 2.0));
-  } else if constexpr (op == ActivationOp::logsigmoid) {
-    return (x < 0.0 ? x : (x == x ? V{} : x)) - F::log1p(exp(-magnitude_of(x)));
-  } else {
-    static_assert(op == ActivationOp::softsign);
-    return x / (magnitude_of(x) + L{1});
-  }
+  return activated<op, M>(x, static_cast<L>(p.a), static_cast<L>(p.b), static_cast<L>(p.c));
 }
-
 /// Returns dy f'(x).
-template <ActivationOp op, class F, class V>
+template <ActivationOp op, class M, class V>
 BRAID_INLINE V pulled_back(V x, V dy, const Numbers& p) {
   using L = Lane<V>;
-  const L a = static_cast<L>(p.a), b = static_cast<L>(p.b);
-  if constexpr (op == ActivationOp::gelu)
-    return dy * (F::erfc(x * -kRootHalf) * 0.5 + x * exp(x * x * -0.5) * kOneOverRootTwoPi);
-  else if constexpr (op == ActivationOp::gelu_tanh) {
-    const V s = sigmoid(twice_u(x));
-    return dy * (s + x * s * (1.0 - s) * (x * x * (3 * kCubic) + 1.0) * (2 * kRootTwoOverPi));
-  } else if constexpr (op == ActivationOp::silu) {
-    const V s = sigmoid(x);
-    return dy * s * (x * (L{1} - s) + L{1});
-  } else if constexpr (op == ActivationOp::softplus)
-    return x * p.a > p.b ? dy : dy * sigmoid(x * p.a);
-  else if constexpr (op == ActivationOp::elu)
-    return x <= 0.0 ? dy * exp(x * p.c) * (p.a * p.c) : dy * p.b;
-  else if constexpr (op == ActivationOp::leaky_relu) return x > V{} ? dy : dy * a;
-  else if constexpr (op == ActivationOp::hardtanh) return ((x <= a) | (x >= b)) ? V{} : dy;
-  else if constexpr (op == ActivationOp::clamp) return is_inside(x, a, b) ? dy : V{};
-  else if constexpr (op == ActivationOp::hardsigmoid)
-    return ((x > L{-3}) & (x < L{3})) ? dy / L{6} : V{};
-  else if constexpr (op == ActivationOp::hardswish)
-    return x <= L{-3} ? V{} : (x < L{3} ? dy * (x / L{3} + L{1} / 2) : dy);
-  else if constexpr (op == ActivationOp::mish) {
-    const V c = x > 40.0 ? splat<V>(40.0) : x, n = exp(c), q = n * (n + 2.0), w = q + 2.0;
-    return dy * (q / w + c * n * 4.0 * (n + 1.0) / (w * w));
-  } else if constexpr (op == ActivationOp::logsigmoid) {
-    return dy * sigmoid(-x);
-  } else {
-    const V w = magnitude_of(x) + L{1};
-    return dy / (w * w);
-  }
+  return braid::pulled_back<op, M>(x, dy, static_cast<L>(p.a), static_cast<L>(p.b),
+                                   static_cast<L>(p.c));
 }
 
 template <class E, ActivationOp op>
@@ -147,20 +107,11 @@ template <ActivationOp op> constexpr Kernels kernels_for(bool backward) {
 
 BRAID_INLINE Kernels find_kernels(ActivationOp op, bool backward) {
   switch (op) {
-    case ActivationOp::gelu: return kernels_for<ActivationOp::gelu>(backward);
-    case ActivationOp::gelu_tanh: return kernels_for<ActivationOp::gelu_tanh>(backward);
-    case ActivationOp::silu: return kernels_for<ActivationOp::silu>(backward);
-    case ActivationOp::softplus: return kernels_for<ActivationOp::softplus>(backward);
-    case ActivationOp::elu: return kernels_for<ActivationOp::elu>(backward);
-    case ActivationOp::leaky_relu: return kernels_for<ActivationOp::leaky_relu>(backward);
-    case ActivationOp::hardtanh: return kernels_for<ActivationOp::hardtanh>(backward);
-    case ActivationOp::clamp: return kernels_for<ActivationOp::clamp>(backward);
-    case ActivationOp::hardsigmoid: return kernels_for<ActivationOp::hardsigmoid>(backward);
-    case ActivationOp::hardswish: return kernels_for<ActivationOp::hardswish>(backward);
-    case ActivationOp::mish: return kernels_for<ActivationOp::mish>(backward);
-    case ActivationOp::logsigmoid: return kernels_for<ActivationOp::logsigmoid>(backward);
-    default: return kernels_for<ActivationOp::softsign>(backward);
+#define BRAID_ACTIVATION(name, a, b, c) \
+  case ActivationOp::name: return kernels_for<ActivationOp::name>(backward);
+#include <braid/core/internal/activation.def>
   }
+  return {};
 }
 
 }  // namespace

@@ -175,7 +175,9 @@ BRAID_INLINE double floor_of_quotient(double a, double b) {
 BRAID_INLINE double function_of(BinaryOp op, double a, double b) {
   switch (op) {
     case BinaryOp::pow: return ::pow(a, b);
-    case BinaryOp::atan2: return ::atan2(a, b);
+#define BRAID_BINARY_FLOATING(name, c) \
+  case BinaryOp::name: return ::c(a, b);
+#include <braid/core/internal/binary.def>
     case BinaryOp::fmod: return ::fmod(a, b);
     case BinaryOp::remainder: return remainder_of(a, b);
     default: return floor_of_quotient(a, b);
@@ -229,10 +231,23 @@ void pow_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
     return in_double(a, b, [](VD x, VD y) { return wide::pow(x, y); });
   });
 }
-void atan2_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
-  map_two<F32, F32>(out, in, n, [](VF a, VF b) {
-    return in_double(a, b, [](VD x, VD y) { return wide::atan2(x, y); });
-  });
+#define BRAID_BINARY_FLOATING(name, c)                                           \
+  void name##_kernel(void* out, const Inputs& in, std::int64_t n, const void*) { \
+    map_two<F32, F32>(out, in, n, [](VF a, VF b) {                               \
+      return in_double(a, b, [](VD x, VD y) { return wide::name(x, y); });       \
+    });                                                                          \
+  }
+#include <braid/core/internal/binary.def>
+
+/// The kernel for float.
+BRAID_INLINE MapKernel float_kernel_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::pow: return &pow_kernel;
+#define BRAID_BINARY_FLOATING(name, c) \
+  case BinaryOp::name: return &name##_kernel;
+#include <braid/core/internal/binary.def>
+    default: return &scalar_kernel<float>;
+  }
 }
 
 /// `scalar` is the missing operand as an element of the dtype.
@@ -248,10 +263,7 @@ void binary_function(const BinaryArgs& args, const void* scalar, Stream& stream)
           .in_bytes = {bytes, bytes},
           .scalar = {args.a == nullptr, args.b == nullptr}};
   if (args.dtype >= DType::float16) {
-    const MapKernel of_float = args.op == BinaryOp::pow     ? &pow_kernel
-                               : args.op == BinaryOp::atan2 ? &atan2_kernel
-                                                            : &scalar_kernel<float>;
-    return run_floating(map, args.dtype, of_float, &scalar_kernel<double>, stream);
+    return run_floating(map, args.dtype, float_kernel_of(args.op), &scalar_kernel<double>, stream);
   }
   map.kernel = bytes == 1   ? &scalar_kernel<std::uint8_t>
                : bytes == 4 ? &scalar_kernel<std::int32_t>
@@ -275,7 +287,7 @@ void binary(const BinaryArgs& args, Stream& stream) {
                      : "a floating-point dtype",
                args.dtype);
   }
-  if (function && args.op == BinaryOp::atan2 && args.dtype < DType::float16)
+  if (is_floating_function(args.op) && args.dtype < DType::float16)
     fail_dtype("binary", "a floating-point dtype", args.dtype);
   if (function && args.dtype == DType::bool_) fail_dtype("binary", "numbers", args.dtype);
 

@@ -35,6 +35,11 @@ BRAID_INLINE VD round_even(VD x) {
 
 namespace wide {
 
+constexpr double kLog2 = 0x1.62e42fefa39efp-1, kLog10 = 0x1.26bb1bbb55516p1;
+
+BRAID_INLINE VD exp2(VD x) { return exp(x * kLog2); }
+BRAID_INLINE VD log2(VD x) { return log(x) * (1 / kLog2); }
+BRAID_INLINE VD log10(VD x) { return log(x) * (1 / kLog10); }
 BRAID_INLINE VD expm1(VD x) {
   return magnitude_of(x) < 0x1p-12 ? x * (x * (x * (1.0 / 6) + 0.5) + 1.0) : exp(x) - 1.0;
 }

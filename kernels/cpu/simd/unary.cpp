@@ -159,31 +159,21 @@ BRAID_INLINE Power power_of(double alpha) {
 
 // ---- the less common functions
 
-constexpr double kLog2 = 0x1.62e42fefa39efp-1, kLog10 = 0x1.26bb1bbb55516p1;
+namespace wide {
+
+/// In float, unlike the functions in double of functions.hpp.
+BRAID_INLINE VF tan(VF x) {
+  const ReducedAngle r = reduce_angle(x);
+  return x == 0.0f ? x : sine_of(r, 0) / sine_of(r, 1);  // keeps the sign of -0
+}
+
+}  // namespace wide
 
 template <UnaryOp op> BRAID_INLINE VF in_float(VF x) {
-  if constexpr (op == UnaryOp::exp2) return in_double(x, [](VD v) { return exp(v * kLog2); });
-  else if constexpr (op == UnaryOp::expm1) return in_double(x, [](VD v) { return wide::expm1(v); });
-  else if constexpr (op == UnaryOp::log1p) return in_double(x, [](VD v) { return wide::log1p(v); });
-  else if constexpr (op == UnaryOp::log2)
-    return in_double(x, [](VD v) { return log(v) * (1 / kLog2); });
-  else if constexpr (op == UnaryOp::log10)
-    return in_double(x, [](VD v) { return log(v) * (1 / kLog10); });
-  else if constexpr (op == UnaryOp::asin) return in_double(x, [](VD v) { return wide::asin(v); });
-  else if constexpr (op == UnaryOp::acos) return in_double(x, [](VD v) { return wide::acos(v); });
-  else if constexpr (op == UnaryOp::atan) return in_double(x, [](VD v) { return wide::atan(v); });
-  else if constexpr (op == UnaryOp::sinh) return in_double(x, [](VD v) { return wide::sinh(v); });
-  else if constexpr (op == UnaryOp::cosh) return in_double(x, [](VD v) { return wide::cosh(v); });
-  else if constexpr (op == UnaryOp::asinh) return in_double(x, [](VD v) { return wide::asinh(v); });
-  else if constexpr (op == UnaryOp::acosh) return in_double(x, [](VD v) { return wide::acosh(v); });
-  else if constexpr (op == UnaryOp::atanh) return in_double(x, [](VD v) { return wide::atanh(v); });
-  else if constexpr (op == UnaryOp::erf) return in_double(x, [](VD v) { return wide::erf(v); });
-  else if constexpr (op == UnaryOp::erfc) return in_double(x, [](VD v) { return wide::erfc(v); });
-  else {
-    static_assert(op == UnaryOp::tan);
-    const ReducedAngle r = reduce_angle(x);
-    return x == 0.0f ? x : sine_of(r, 0) / sine_of(r, 1);  // keeps the sign of -0
-  }
+  if constexpr (op == UnaryOp::tan) return wide::tan(x);
+#define BRAID_UNARY_FUNCTION(name, c, domain) \
+  else if constexpr (op == UnaryOp::name) return in_double(x, [](auto v) { return wide::name(v); });
+#include <braid/core/internal/unary.def>
 }
 
 template <UnaryOp op> void float_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
@@ -229,26 +219,12 @@ template <UnaryOp op> constexpr Kernels rounding() {
 
 BRAID_INLINE Kernels find_kernels(UnaryOp op) {
   switch (op) {
-    case UnaryOp::exp2: return kernels_for<UnaryOp::exp2>(&::exp2);
-    case UnaryOp::expm1: return kernels_for<UnaryOp::expm1>(&::expm1);
-    case UnaryOp::log1p: return kernels_for<UnaryOp::log1p>(&::log1p);
-    case UnaryOp::log2: return kernels_for<UnaryOp::log2>(&::log2);
-    case UnaryOp::log10: return kernels_for<UnaryOp::log10>(&::log10);
-    case UnaryOp::tan: return kernels_for<UnaryOp::tan>(&::tan);
-    case UnaryOp::asin: return kernels_for<UnaryOp::asin>(&::asin);
-    case UnaryOp::acos: return kernels_for<UnaryOp::acos>(&::acos);
-    case UnaryOp::atan: return kernels_for<UnaryOp::atan>(&::atan);
-    case UnaryOp::sinh: return kernels_for<UnaryOp::sinh>(&::sinh);
-    case UnaryOp::cosh: return kernels_for<UnaryOp::cosh>(&::cosh);
-    case UnaryOp::asinh: return kernels_for<UnaryOp::asinh>(&::asinh);
-    case UnaryOp::acosh: return kernels_for<UnaryOp::acosh>(&::acosh);
-    case UnaryOp::atanh: return kernels_for<UnaryOp::atanh>(&::atanh);
-    case UnaryOp::erf: return kernels_for<UnaryOp::erf>(&::erf);
-    case UnaryOp::erfc: return kernels_for<UnaryOp::erfc>(&::erfc);
-    case UnaryOp::floor: return rounding<UnaryOp::floor>();
-    case UnaryOp::ceil: return rounding<UnaryOp::ceil>();
-    case UnaryOp::round: return rounding<UnaryOp::round>();
-    default: return rounding<UnaryOp::trunc>();
+#define BRAID_UNARY_FUNCTION(name, c, domain) \
+  case UnaryOp::name: return kernels_for<UnaryOp::name>(&::c);
+#define BRAID_UNARY_STEP(name, c) \
+  case UnaryOp::name: return rounding<UnaryOp::name>();
+#include <braid/core/internal/unary.def>
+    default: return {};  // a function with code of its own
   }
 }
 

@@ -29,6 +29,8 @@ bool needs(const Part& part, int other) {
   switch (part.kind) {
     case Kind::broadcast: return other == part.root;
     case Kind::reduce: return part.rank == part.root;
+    case Kind::send: return false;
+    case Kind::recv: return other == part.root;
     case Kind::all_reduce:
     case Kind::all_gather:
     case Kind::reduce_scatter: break;
@@ -61,7 +63,8 @@ void sum(const std::vector<BytesPtr>& from, std::size_t begin, std::size_t count
 Bytes result_of(const Part& part, const std::vector<BytesPtr>& sent, Sum order) {
   const std::size_t size = bytes_of(part.type);
   Bytes out(part.receives() * size);
-  if (part.kind == Kind::broadcast) return *sent[static_cast<std::size_t>(part.root)];
+  if (part.kind == Kind::broadcast || part.kind == Kind::recv)
+    return *sent[static_cast<std::size_t>(part.root)];
   if (part.kind == Kind::all_gather) {
     for (std::size_t rank = 0; rank < sent.size(); ++rank)
       std::memcpy(out.data() + rank * part.count * size, sent[rank]->data(), part.count * size);
@@ -107,8 +110,9 @@ AllocationPtr find(Runtime& r, const void* p, std::size_t bytes, int device) {
 }  // namespace
 
 const char* name_of(Kind kind) noexcept {
-  constexpr const char* kNames[] = {"ncclBroadcast", "ncclReduce", "ncclAllReduce", "ncclAllGather",
-                                    "ncclReduceScatter"};
+  constexpr const char* kNames[] = {"ncclBroadcast", "ncclReduce",        "ncclAllReduce",
+                                    "ncclAllGather", "ncclReduceScatter", "ncclSend",
+                                    "ncclRecv"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -118,12 +122,12 @@ std::size_t bytes_of(int type) noexcept {
 }
 
 std::size_t Part::sends() const noexcept {
-  if (kind == Kind::broadcast && rank != root) return 0;
+  if (kind == Kind::recv || (kind == Kind::broadcast && rank != root)) return 0;
   return kind == Kind::reduce_scatter ? count * rank_group->devices.size() : count;
 }
 
 std::size_t Part::receives() const noexcept {
-  if (kind == Kind::reduce && rank != root) return 0;
+  if (kind == Kind::send || (kind == Kind::reduce && rank != root)) return 0;
   if (kind == Kind::broadcast && rank == root && send == recv) return 0;  // in place
   return kind == Kind::all_gather ? count * rank_group->devices.size() : count;
 }
@@ -146,6 +150,7 @@ Result check(const Part& part) {
 void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
   Runtime& r = detail::runtime();
   const std::size_t ranks = parts.front().rank_group->devices.size();
+  const std::size_t expected = parts.front().pairs() ? 2 : ranks;
   const Location here = Location::current();
   std::vector<BytesPtr> sent(ranks);
   std::vector<OpPtr> taken(ranks);
@@ -165,7 +170,7 @@ void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
                                 touch(r, op, allocation, p, bytes, Access::read);
                                 to->assign(p, p + bytes);
                               });
-      if (stalls || parts.size() < ranks)
+      if (stalls || parts.size() < expected)
         r.enqueue(*stream, OpKind::host_function, name_of(part.kind), here,
                   [rank_group = part.rank_group](Op&) { rank_group->await_abort(); });
     }

@@ -37,7 +37,15 @@ struct RankGroup {
   }
 };
 
-enum class Kind : std::uint8_t { broadcast, reduce, all_reduce, all_gather, reduce_scatter };
+enum class Kind : std::uint8_t {
+  broadcast,
+  reduce,
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  send,
+  recv
+};
 [[nodiscard]] const char* name_of(Kind kind) noexcept;
 
 /// One rank's part in a collective.
@@ -48,11 +56,13 @@ struct Part {
   const void* send;
   void* recv;
   std::size_t count;
-  int type, root;
+  int type, root;  // of send and recv, root is the other rank
   cudaStream_t stream;
   /// The number of elements that it reads, and that it writes.
   [[nodiscard]] std::size_t sends() const noexcept;
   [[nodiscard]] std::size_t receives() const noexcept;
+  /// True for send and recv, in which two parts take part, of one rank or two.
+  [[nodiscard]] bool pairs() const noexcept { return kind == Kind::send || kind == Kind::recv; }
 };
 
 /// Returns the bytes of an element, or 0 for an unsupported type.

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <braid/core/error.hpp>
@@ -83,7 +84,24 @@ Result match(const std::vector<Part>& parts, std::vector<std::vector<Part>>& col
   std::map<RankGroup*, std::vector<std::size_t>> next;
   // the collective of the i-th calls of a group of ranks
   std::map<std::pair<RankGroup*, std::size_t>, std::size_t> at;
+  // the same of sends and receives, by the ranks from and to, which are matched in pairs
+  std::map<std::tuple<RankGroup*, int, int, Kind>, std::size_t> next_of_pair;
+  std::map<std::tuple<RankGroup*, int, int, std::size_t>, std::size_t> pairs;
   for (const Part& part : parts) {
+    if (part.pairs()) {
+      const bool sends = part.kind == Kind::send;
+      RankGroup* const ranks = part.rank_group.get();
+      const int from = sends ? part.rank : part.root, to = sends ? part.root : part.rank;
+      const auto [place, fresh] = pairs.try_emplace(
+          {ranks, from, to, next_of_pair[{ranks, from, to, part.kind}]++}, collectives.size());
+      if (fresh) collectives.emplace_back();
+      std::vector<Part>& pair = collectives[place->second];
+      pair.push_back(part);
+      if (pair.front().count != part.count || pair.front().type != part.type)
+        return fail(kInvalidUsage, str("ncclRecv of rank ", to,
+                                       " has other arguments than ncclSend of rank ", from));
+      continue;
+    }
     std::vector<std::size_t>& counts = next[part.rank_group.get()];
     counts.resize(part.rank_group->devices.size());
     const auto [place, fresh] = at.try_emplace(
@@ -327,6 +345,14 @@ Result reduce_scatter(const void* send, void* recv, std::size_t count, int type,
   return collective(Kind::reduce_scatter, send, recv, count, type, op, 0, comm, stream);
 }
 
+Result send(const void* data, std::size_t count, int type, int peer, Comm comm,
+            cudaStream_t stream) {
+  return collective(Kind::send, data, nullptr, count, type, 0, peer, comm, stream);
+}
+Result recv(void* data, std::size_t count, int type, int peer, Comm comm, cudaStream_t stream) {
+  return collective(Kind::recv, nullptr, data, count, type, 0, peer, comm, stream);
+}
+
 template <class F> Function plain(F* function) { return reinterpret_cast<Function>(function); }
 
 }  // namespace
@@ -335,21 +361,10 @@ Function find(const char* name) noexcept {
   const struct {
     const char* name;
     Function function;
-  } all[] = {{"ncclGetVersion", plain(get_version)},
-             {"ncclGetUniqueId", plain(get_unique_id)},
-             {"ncclGetLastError", plain(get_last_error)},
-             {"ncclCommInitRankConfig", plain(comm_init_rank_config)},
-             {"ncclCommGetAsyncError", plain(comm_get_async_error)},
-             {"ncclCommFinalize", plain(comm_finalize)},
-             {"ncclCommDestroy", plain(comm_destroy)},
-             {"ncclCommAbort", plain(comm_abort)},
-             {"ncclGroupStart", plain(group_start)},
-             {"ncclGroupEnd", plain(group_end)},
-             {"ncclBroadcast", plain(broadcast)},
-             {"ncclReduce", plain(reduce)},
-             {"ncclAllReduce", plain(all_reduce)},
-             {"ncclAllGather", plain(all_gather)},
-             {"ncclReduceScatter", plain(reduce_scatter)}};
+  } all[] = {
+#define BRAID_NCCL(member, name, Result, parameters) {#name, plain(member)},
+#include <braid/core/internal/nccl_functions.def>
+  };
   for (const auto& entry : all)
     if (std::string_view(entry.name) == name) return entry.function;
   return nullptr;

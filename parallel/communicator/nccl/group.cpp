@@ -281,6 +281,14 @@ void Group::run(const char* op, std::vector<Call> calls) {
                                        stream),
                  comm);
             break;
+          case Call::Kind::send:
+            note(s, answer, "ncclSend",
+                 s.nccl.send(call.send, call.count, call.type, call.peer, comm, stream), comm);
+            break;
+          case Call::Kind::recv:
+            note(s, answer, "ncclRecv",
+                 s.nccl.recv(call.recv, call.count, call.type, call.peer, comm, stream), comm);
+            break;
         }
         return true;
       });

@@ -18,9 +18,17 @@
 
 namespace braid::parallel::nccl {
 
-/// The part of one rank in a collective.
+/// The part of one rank in a collective, or one end of a transfer from rank to rank.
 struct Call {
-  enum class Kind : std::uint8_t { broadcast, reduce, all_reduce, all_gather, reduce_scatter };
+  enum class Kind : std::uint8_t {
+    broadcast,
+    reduce,
+    all_reduce,
+    all_gather,
+    reduce_scatter,
+    send,
+    recv
+  };
   Kind kind;
   std::size_t rank;
   const void* send;
@@ -28,6 +36,7 @@ struct Call {
   /// in NCCL's terms: for all_gather and reduce_scatter the count of one rank's part
   std::size_t count;
   int type;
+  int peer = 0;  ///< of send and recv: the other rank
 };
 
 /// The non-blocking NCCL communicators of some devices, each with a separate stream. Rank 0 is the

@@ -112,6 +112,29 @@ class NcclCommunicator final : public Communicator {
         [&](std::size_t i) { return results[i].count; });
   }
 
+  /// NCCL has no such function in all versions: each rank sends a part to every rank, in one group.
+  void do_all_to_all(Views buffers, Views results) override {
+    const std::size_t ranks = devices().size();
+    std::vector<Call> calls;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const std::size_t count = static_cast<std::size_t>(buffers[i].count) / ranks,
+                        bytes = count * size_of(buffers[i].dtype);
+      for (std::size_t peer = 0; count > 0 && peer < ranks; ++peer) {
+        const Call call{Call::Kind::send,
+                        i % ranks,
+                        static_cast<const char*>(buffers[i].data) + peer * bytes,
+                        static_cast<char*>(results[i].data) + peer * bytes,
+                        count,
+                        type_of(buffers[i].dtype),
+                        static_cast<int>(peer)};
+        calls.push_back(call);
+        calls.push_back(call);
+        calls.back().kind = Call::Kind::recv;
+      }
+    }
+    if (!calls.empty()) group_.run("all_to_all", std::move(calls));
+  }
+
   nccl::Group group_;
 };
 

@@ -19,21 +19,8 @@ template <class Find> Functions functions_of(const char* library, const Find& fi
     if (function == nullptr)
       throw DeviceError(str("NCCL: expected ", library, " to have ", name, ", got none"));
   };
-  set(f.get_version, "ncclGetVersion");
-  set(f.get_unique_id, "ncclGetUniqueId");
-  set(f.get_last_error, "ncclGetLastError");
-  set(f.comm_init_rank_config, "ncclCommInitRankConfig");
-  set(f.comm_get_async_error, "ncclCommGetAsyncError");
-  set(f.comm_finalize, "ncclCommFinalize");
-  set(f.comm_destroy, "ncclCommDestroy");
-  set(f.comm_abort, "ncclCommAbort");
-  set(f.group_start, "ncclGroupStart");
-  set(f.group_end, "ncclGroupEnd");
-  set(f.broadcast, "ncclBroadcast");
-  set(f.reduce, "ncclReduce");
-  set(f.all_reduce, "ncclAllReduce");
-  set(f.all_gather, "ncclAllGather");
-  set(f.reduce_scatter, "ncclReduceScatter");
+#define BRAID_NCCL(member, name, Result, parameters) set(f.member, #name);
+#include <braid/core/internal/nccl_functions.def>
   return f;
 }
 

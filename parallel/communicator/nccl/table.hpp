@@ -48,36 +48,8 @@ struct Config {
 
 /// The library's functions.
 struct Functions {
-  /// ncclGetVersion
-  Result (*get_version)(int*) = nullptr;
-  /// ncclGetUniqueId
-  Result (*get_unique_id)(UniqueId*) = nullptr;
-  /// ncclGetLastError
-  const char* (*get_last_error)(Comm) = nullptr;
-  /// ncclCommInitRankConfig
-  Result (*comm_init_rank_config)(Comm*, int, UniqueId, int, Config*) = nullptr;
-  /// ncclCommGetAsyncError
-  Result (*comm_get_async_error)(Comm, Result*) = nullptr;
-  /// ncclCommFinalize
-  Result (*comm_finalize)(Comm) = nullptr;
-  /// ncclCommDestroy
-  Result (*comm_destroy)(Comm) = nullptr;
-  /// ncclCommAbort
-  Result (*comm_abort)(Comm) = nullptr;
-  /// ncclGroupStart
-  Result (*group_start)() = nullptr;
-  /// ncclGroupEnd
-  Result (*group_end)() = nullptr;
-  /// ncclBroadcast: …, type, root
-  Result (*broadcast)(const void*, void*, std::size_t, int, int, Comm, Stream) = nullptr;
-  /// ncclReduce: …, type, op, root
-  Result (*reduce)(const void*, void*, std::size_t, int, int, int, Comm, Stream) = nullptr;
-  /// ncclAllReduce: …, type, op
-  Result (*all_reduce)(const void*, void*, std::size_t, int, int, Comm, Stream) = nullptr;
-  /// ncclAllGather: …, count of one rank, type
-  Result (*all_gather)(const void*, void*, std::size_t, int, Comm, Stream) = nullptr;
-  /// ncclReduceScatter: …, count of one rank, type, op
-  Result (*reduce_scatter)(const void*, void*, std::size_t, int, int, Comm, Stream) = nullptr;
+#define BRAID_NCCL(member, name, Result, parameters) Result(*member) parameters = nullptr;
+#include <braid/core/internal/nccl_functions.def>
 };
 
 /// Returns `ncclInvalidUsage`, …, or `a result of no known name`.

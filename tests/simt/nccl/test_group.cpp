@@ -98,6 +98,11 @@ TEST_CASE("nccl: a group of one calls the library each time, its communicator ne
       CHECK(nccl::calls() > before);
       CHECK(floats(y) == numbers);
     }
+    INFO("to itself");
+    const Tensor y = none.clone();
+    alone.run("exchange", {{Call::Kind::send, 0, x.id()->data(), nullptr, 4, 7, 0},
+                           {Call::Kind::recv, 0, nullptr, y.id()->data(), 4, 7, 0}});
+    CHECK(floats(y) == numbers);
   }
   CHECK(nccl::alive() == 0);
   const auto communicator = parallel::make_nccl_communicator(group(1));
@@ -134,6 +139,28 @@ TEST_CASE("nccl: what the library refuses has its own words", "[group]") {
                     pair.run("all_reduce", {}));
   CHECK_THROWS_TEXT(CommError, "check: expected a communicator that works", pair.check());
   CHECK(nccl::alive() == 0);
+  CHECK(all_findings() == "");
+}
+
+TEST_CASE("nccl: transfers from rank to rank, in pairs", "[group]") {
+  const Scene scene;
+  using Call = parallel::nccl::Call;
+  parallel::nccl::Group pair(group(2), 20s);
+  const std::vector<Device> on = group(2);
+  const Tensor a = full({4}, 1.0, {.device = on[0]}), b = full({4}, 2.0, {.device = on[1]}),
+               from_b = zeros({4}, {.device = on[0]}), from_a = zeros({4}, {.device = on[1]});
+  const auto send = [](std::size_t rank, const Tensor& t, std::size_t n, int to) {
+    return Call{Call::Kind::send, rank, t.id()->data(), nullptr, n, 7, to};
+  };
+  const auto recv = [](std::size_t rank, const Tensor& t, std::size_t n, int from) {
+    return Call{Call::Kind::recv, rank, nullptr, t.id()->data(), n, 7, from};
+  };
+  pair.run("exchange",
+           {send(0, a, 4, 1), recv(0, from_b, 4, 1), send(1, b, 4, 0), recv(1, from_a, 4, 0)});
+  CHECK(floats(from_a) == std::vector<float>(4, 1));
+  CHECK(floats(from_b) == std::vector<float>(4, 2));
+  CHECK_THROWS_TEXT(CommError, "exchange: expected ncclSuccess*ncclInvalidUsage*ncclRecv of rank 1",
+                    pair.run("exchange", {send(0, a, 4, 1), recv(1, from_a, 3, 0)}));
   CHECK(all_findings() == "");
 }
 

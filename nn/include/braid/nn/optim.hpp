@@ -3,6 +3,7 @@
 /// them work on parameters of any shape and floating point dtype, on any device, in place and
 /// without recording. A step checks everything before it writes anything. Each class documents its
 /// formula, source and errors.
+#include <braid/nn/optim/adadelta.hpp>
 #include <braid/nn/optim/adagrad.hpp>
 #include <braid/nn/optim/adam.hpp>
 #include <braid/nn/optim/average.hpp>

@@ -76,6 +76,11 @@ class Communicator {
   /// outside all buffers.
   void reduce_scatter(std::span<const BufferView> buffers, std::span<const BufferView> results);
 
+  /// Gives rank r part r of every rank's buffer, concatenated in rank order. A buffer consists of
+  /// size() parts of equal length. `results` has the layout and counts of `buffers`; each result
+  /// must lie outside all buffers.
+  void all_to_all(std::span<const BufferView> buffers, std::span<const BufferView> results);
+
   /// Throws the error that ended the communicator, even if so far only the library knows of it.
   /// Later calls throw CommError with the first error's text, or CommAbortedError. Does nothing
   /// while the communicator works, and nothing for `local`.
@@ -91,14 +96,19 @@ class Communicator {
 
  private:
   // Called with checked views, and only in groups of at least two ranks.
-  virtual void do_broadcast(std::span<const BufferView> buffers) = 0;
-  virtual void do_reduce(std::span<const BufferView> buffers,
+#define BRAID_IN_PLACE(name) virtual void do_##name(std::span<const BufferView> buffers) = 0;
+#define BRAID_TO_ROOT(name)                                   \
+  virtual void do_##name(std::span<const BufferView> buffers, \
                          std::span<const BufferView> results) = 0;
-  virtual void do_all_reduce(std::span<const BufferView> buffers) = 0;
-  virtual void do_all_gather(std::span<const BufferView> buffers,
-                             std::span<const BufferView> results) = 0;
-  virtual void do_reduce_scatter(std::span<const BufferView> buffers,
-                                 std::span<const BufferView> results) = 0;
+#define BRAID_EXCHANGE(name, buffer, result, types)           \
+  virtual void do_##name(std::span<const BufferView> buffers, \
+                         std::span<const BufferView> results) = 0;
+#include <braid/parallel/internal/collectives.def>
+
+  /// Checks the buffers and results of an exchange: see internal/collectives.def.
+  void check_exchange(const char* op, bool whole_buffers, bool whole_results, bool floating,
+                      std::span<const BufferView> buffers,
+                      std::span<const BufferView> results) const;
 
   std::vector<Device> devices_;
   int size_;

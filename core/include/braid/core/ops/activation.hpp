@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string_view>
 
 #include <braid/core/tensor.hpp>
@@ -49,5 +50,9 @@ namespace braid {
 [[nodiscard]] Tensor mish(const Tensor& x);
 [[nodiscard]] Tensor logsigmoid(const Tensor& x);  ///< log(sigmoid(x)), without underflow
 [[nodiscard]] Tensor softsign(const Tensor& x);    ///< x / (1 + |x|)
+/// log(x / (1 - x)), the inverse of sigmoid: NaN outside [0, 1]. With eps, x is clamped to
+/// [eps, 1 - eps] first, and there is no gradient outside. Throws ArgumentError unless
+/// 0 <= eps <= 0.5.
+[[nodiscard]] Tensor logit(const Tensor& x, std::optional<double> eps = {});
 
 }  // namespace braid

@@ -22,6 +22,20 @@ struct ValuesIndices {
 /// Gradient  none
 [[nodiscard]] Tensor argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
 
+/// Where each value belongs in a sorted sequence: the number of its elements that are less than the
+/// value, or with `right` less than or equal to it. The sequence must be ascending, which is not
+/// checked. The comparisons are those of PyTorch's binary search, so a NaN in the sequence is not
+/// >= any value, and a NaN value belongs at the end.
+///
+/// Shapes    a sequence [n] and any values; or a sequence [..., n] with the leading sizes of the
+///           values [..., m], of which each row is searched in its own row; the result has the
+///           values' shape
+/// Types     all but bool, the same for both; the result is int64
+/// Gradient  none
+/// Throws    ShapeError, DTypeError, DeviceError
+[[nodiscard]] Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values,
+                                  bool right = false);
+
 /// The k largest (or smallest) elements along dim, sorted, the best first. Of equal elements the
 /// first are chosen (PyTorch leaves this open). `sorted` has no effect: the result is always
 /// sorted.

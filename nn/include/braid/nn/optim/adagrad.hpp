@@ -27,18 +27,10 @@ class Adagrad final : public detail::WithOptions<AdagradOptions> {
   explicit Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options = {});
   explicit Adagrad(const std::vector<Group>& groups);
 
-  auto braid_fields() { return std::tie(state_[1], steps_); }
-  auto braid_fields() const { return std::tie(state_[1], steps_); }
-  static constexpr std::string_view braid_names() { return "sum, steps"; }
-  void braid_owner() const {}
+  BRAID_OPTIMIZER_STATE(.v = "sum")
 
  private:
-  [[nodiscard]] std::int64_t batch_key(std::size_t group,
-                                       std::int64_t steps) const noexcept override;
   void update(const Batch& batch, std::span<const OptimItem> items) override;
-  [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
-  [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;
-  [[nodiscard]] double first_state(std::size_t group, std::size_t k) const noexcept override;
 };
 
 }  // namespace braid::optim

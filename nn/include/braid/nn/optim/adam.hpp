@@ -28,19 +28,10 @@ class Adam final : public detail::WithOptions<AdamOptions> {
   explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {});
   explicit Adam(const std::vector<Group>& groups);
 
-  auto braid_fields() { return std::tie(state_[0], state_[1], state_[2], steps_); }
-  auto braid_fields() const { return std::tie(state_[0], state_[1], state_[2], steps_); }
-  static constexpr std::string_view braid_names() {
-    return "exp_avg, exp_avg_sq, max_exp_avg_sq, steps";
-  }
-  void braid_owner() const {}
+  BRAID_OPTIMIZER_STATE(.m = "exp_avg", .v = "exp_avg_sq", .s = "max_exp_avg_sq")
 
  private:
-  [[nodiscard]] std::int64_t batch_key(std::size_t group,
-                                       std::int64_t steps) const noexcept override;
   void update(const Batch& batch, std::span<const OptimItem> items) override;
-  [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
-  [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;
 };
 
 /// The options of AdamW. Unlike Adam it decays weights by default.
@@ -67,19 +58,10 @@ class AdamW final : public detail::WithOptions<AdamWOptions> {
   explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& options = {});
   explicit AdamW(const std::vector<Group>& groups);
 
-  auto braid_fields() { return std::tie(state_[0], state_[1], state_[2], steps_); }
-  auto braid_fields() const { return std::tie(state_[0], state_[1], state_[2], steps_); }
-  static constexpr std::string_view braid_names() {
-    return "exp_avg, exp_avg_sq, max_exp_avg_sq, steps";
-  }
-  void braid_owner() const {}
+  BRAID_OPTIMIZER_STATE(.m = "exp_avg", .v = "exp_avg_sq", .s = "max_exp_avg_sq")
 
  private:
-  [[nodiscard]] std::int64_t batch_key(std::size_t group,
-                                       std::int64_t steps) const noexcept override;
   void update(const Batch& batch, std::span<const OptimItem> items) override;
-  [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
-  [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;
 };
 
 }  // namespace braid::optim

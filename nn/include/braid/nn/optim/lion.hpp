@@ -26,17 +26,10 @@ class Lion final : public detail::WithOptions<LionOptions> {
   explicit Lion(std::vector<Tensor> parameters, const LionOptions& options = {});
   explicit Lion(const std::vector<Group>& groups);
 
-  auto braid_fields() { return std::tie(state_[0], steps_); }
-  auto braid_fields() const { return std::tie(state_[0], steps_); }
-  static constexpr std::string_view braid_names() { return "exp_avg, steps"; }
-  void braid_owner() const {}
+  BRAID_OPTIMIZER_STATE(.m = "exp_avg")
 
  private:
-  [[nodiscard]] std::int64_t batch_key(std::size_t group,
-                                       std::int64_t steps) const noexcept override;
   void update(const Batch& batch, std::span<const OptimItem> items) override;
-  [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
-  [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;
 };
 
 }  // namespace braid::optim

@@ -23,6 +23,50 @@ struct OptimItem;
 }  // namespace braid
 namespace braid::optim {
 
+namespace detail {
+
+/// The names of the states, in state_dict and in braid_names. An optimizer does not have a state
+/// whose name is empty.
+struct StateNames {
+  std::string_view m = {}, v = {}, s = {};
+};
+
+template <bool on, class T> auto field_if(T& field) {
+  if constexpr (on) return std::tie(field);
+  else return std::tuple<>();
+}
+/// `exp_avg, steps`: the names of Optimizer::fields_of.
+template <const StateNames& names>
+inline constexpr auto kFieldNames = [] {
+  constexpr std::string_view all[] = {names.m, names.v, names.s, "steps"};
+  constexpr std::size_t size = [&] {
+    std::size_t n = 0;
+    for (const std::string_view name : all) n += name.empty() ? 0 : name.size() + (n == 0 ? 0 : 2);
+    return n;
+  }();
+  std::array<char, size> text{};
+  std::size_t at = 0;
+  for (const std::string_view name : all) {
+    if (name.empty()) continue;
+    if (at != 0) text[at++] = ',', text[at++] = ' ';
+    for (const char c : name) text[at++] = c;
+  }
+  return text;
+}();
+
+}  // namespace detail
+
+/// Declares the state of an optimizer, once: BRAID_OPTIMIZER_STATE(.m = "exp_avg"). Must be public.
+#define BRAID_OPTIMIZER_STATE(...)                                              \
+  static constexpr ::braid::optim::detail::StateNames braid_state{__VA_ARGS__}; \
+  auto braid_fields() { return fields_of<braid_state>(*this); }                 \
+  auto braid_fields() const { return fields_of<braid_state>(*this); }           \
+  static constexpr ::std::string_view braid_names() {                           \
+    constexpr auto& text = ::braid::optim::detail::kFieldNames<braid_state>;    \
+    return {text.data(), text.size()};                                          \
+  }                                                                             \
+  void braid_owner() const {}
+
 /// Parameters with their own options:
 ///
 ///     optim::AdamW optimizer({{weights, {.weight_decay = 0.1}}, {biases, {.weight_decay = 0}}});
@@ -54,7 +98,7 @@ class Optimizer {
   void finish_step();
 
   /// Number of parameter groups: 1, unless the optimizer was made from several.
-  [[nodiscard]] std::size_t groups() const noexcept { return group_count_; }
+  [[nodiscard]] std::size_t groups() const noexcept { return kept_.size(); }
   /// Returns the learning rate of a group. Throws IndexError if the group does not exist.
   [[nodiscard]] double lr(std::size_t group = 0) const;
   /// Sets the learning rate of all groups. Throws ArgumentError unless lr is finite and >= 0.
@@ -82,12 +126,28 @@ class Optimizer {
  protected:
   /// The largest number of state tensors per parameter: `m`, `v` and `s` of OptimItem.
   static constexpr std::size_t kStates = 3;
-  // a state with an empty name is not kept; the texts must live as long as the process
-  using StateNames = std::array<std::string_view, kStates>;
 
-  /// `group_of[i]` is the group of parameter i, below `groups`.
-  Optimizer(const char* name, std::vector<Tensor> parameters, std::vector<std::size_t> group_of,
-            std::size_t groups, const StateNames& states);
+  /// Parameters of a group with different keys are not updated by one call of update(): they all
+  /// have key 0, or those before their first update have key 1, or the key is the step count.
+  enum class Key : std::uint8_t { none, is_first, steps };
+  /// How the state of a group's parameters is kept. A state without a name is never kept.
+  struct Kept {
+    bool m = true, v = true, s = true;
+    double first = 0;  ///< the initial value of each state
+    Key key = Key::none;
+  };
+
+  /// What distinguishes a class of optimizers.
+  struct Traits {
+    const char* name;
+    detail::StateNames states;
+    /// null if the update consists of ops (compute) and not of a kernel (update)
+    bool (*has_kernel)(const KernelTable& kernels) noexcept = nullptr;
+  };
+
+  /// `group_of[i]` is the group of parameter i, an index of `kept`.
+  Optimizer(const Traits& traits, std::vector<Tensor> parameters, std::vector<std::size_t> group_of,
+            std::vector<Kept> kept);
 
   /// Parameters with equal device, dtype, group and key are updated by one call of update().
   struct Batch {
@@ -97,41 +157,54 @@ class Optimizer {
     std::int64_t key;
     friend bool operator==(const Batch&, const Batch&) noexcept = default;
   };
-  /// Returns the key of a parameter with `steps` updates so far. Parameters with different keys are
-  /// not updated by one call of update().
-  [[nodiscard]] virtual std::int64_t batch_key(std::size_t group,
-                                               std::int64_t steps) const noexcept = 0;
-  virtual void update(const Batch& batch, std::span<const OptimItem> items) = 0;
-  [[nodiscard]] virtual bool has_kernel(const KernelTable& kernels) const noexcept = 0;
-  /// Returns whether state k (0 = m, 1 = v, 2 = s) is kept for the parameters of a group. Called
-  /// only for states that have a name.
-  [[nodiscard]] virtual bool keeps(std::size_t group, std::size_t k) const noexcept = 0;
-  /// Returns the initial value of state k.
-  [[nodiscard]] virtual double first_state([[maybe_unused]] std::size_t group,
-                                           [[maybe_unused]] std::size_t k) const noexcept {
-    return 0;
-  }
+  /// Queues the kernel of a batch.
+  virtual void update(const Batch& batch, std::span<const OptimItem> items);
+
+  /// A parameter, its gradient and its state, for an update that consists of ops. 16-bit ones are
+  /// converted to float32.
+  struct Values {
+    Tensor p;
+    const Tensor g;
+    Tensor m, v, s;
+  };
+  /// Replaces p and the states by their new values, with ops that write into none of them. `step`
+  /// counts from 1. Called by prepare_step, in no_grad; finish_step writes the values.
+  virtual void compute(Values& values, std::size_t group, std::int64_t step) const;
+
+  /// Whether state k (0 = m, 1 = v, 2 = s) is kept for the parameters of a group.
+  [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept;
   [[nodiscard]] virtual double& lr_of(std::size_t group) noexcept = 0;
   /// Null if the optimizer has neither momentum nor beta1.
   [[nodiscard]] virtual double* momentum_of(std::size_t group) noexcept = 0;
 
+  /// The fields of BRAID_OPTIMIZER_STATE: the states that have a name, and the step counts.
+  template <const detail::StateNames& names, class Self> static auto fields_of(Self& self) {
+    return std::tuple_cat(detail::field_if<!names.m.empty()>(self.state_[0]),
+                          detail::field_if<!names.v.empty()>(self.state_[1]),
+                          detail::field_if<!names.s.empty()>(self.state_[2]),
+                          std::tie(self.steps_));
+  }
+
+ private:
   // one for each parameter, made at its first gradient; unused vectors stay empty
   std::array<std::vector<nn::Buffer>, kStates> state_;
   nn::Buffer steps_;  // int64, one for each parameter, on the host
 
- private:
+  [[nodiscard]] std::int64_t batch_key(std::size_t group, std::int64_t steps) const noexcept;
   void check_group(const char* what, std::size_t group) const;
   /// For const functions that only read through lr_of and momentum_of.
   [[nodiscard]] Optimizer& mutable_self() const noexcept { return const_cast<Optimizer&>(*this); }
   void update_batches();
   void warn_of_no_gradient();
   void prepare_state(nn::Buffer& state, const Tensor& parameter, double first);
+  void compute_all();
+  void write_computed();
 
+  Traits traits_;
   const char* name_;
   std::vector<Tensor> parameters_;
   std::vector<std::size_t> group_of_;
-  std::size_t group_count_;
-  StateNames state_names_;
+  std::vector<Kept> kept_;  // by group
   // Reused by every step to avoid allocations. One element for each parameter that has a gradient.
   std::vector<OptimItem> items_, of_batch_;
   std::vector<Batch> batches_;
@@ -143,6 +216,12 @@ class Optimizer {
     Tensor parameter, copy, grad;
   };
   std::vector<Dense> dense_;  // only for parameters or gradients that are not contiguous
+  struct Computed {
+    std::size_t i;
+    Tensor p;
+    std::array<Tensor, kStates> state;
+  };
+  std::vector<Computed> computed_;  // only for an optimizer without a kernel
 };
 
 namespace detail {
@@ -181,8 +260,12 @@ template <class Options> class WithOptions : public Optimizer {
   [[nodiscard]] const Options& options(std::size_t group = 0) const { return options_.at(group); }
 
  protected:
-  WithOptions(const char* name, const std::vector<Group>& groups, const StateNames& states)
-      : WithOptions(name, join_groups(groups), options_of(groups), states) {}
+  using Kept = Optimizer::Kept;
+  using Traits = Optimizer::Traits;
+  /// `kept` returns how the state is kept with some options.
+  WithOptions(const Traits& traits, const std::vector<Group>& groups,
+              Kept (*kept)(const Options& options))
+      : WithOptions(traits, join_groups(groups), options_of(groups), kept) {}
 
   [[nodiscard]] double& lr_of(std::size_t group) noexcept final { return options_[group].lr; }
   [[nodiscard]] double* momentum_of(std::size_t group) noexcept final {
@@ -194,8 +277,16 @@ template <class Options> class WithOptions : public Optimizer {
   }
 
  private:
-  WithOptions(const char* name, Joined all, std::vector<Options> options, const StateNames& states)
-      : Optimizer(name, std::move(all.parameters), std::move(all.group_of), options.size(), states),
+  static std::vector<Kept> kept_of(const std::vector<Options>& options,
+                                   Kept (*kept)(const Options& options)) {
+    std::vector<Kept> list;
+    for (const Options& o : options) list.push_back(kept(o));
+    return list;
+  }
+  WithOptions(const Traits& traits, Joined all, std::vector<Options> options,
+              Kept (*kept)(const Options& options))
+      : Optimizer(traits, std::move(all.parameters), std::move(all.group_of),
+                  kept_of(options, kept)),
         options_(std::move(options)) {}
 
   std::vector<Options> options_;

@@ -28,21 +28,10 @@ class RMSprop final : public detail::WithOptions<RMSpropOptions> {
   explicit RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options = {});
   explicit RMSprop(const std::vector<Group>& groups);
 
-  auto braid_fields() { return std::tie(state_[0], state_[1], state_[2], steps_); }
-  auto braid_fields() const { return std::tie(state_[0], state_[1], state_[2], steps_); }
-  static constexpr std::string_view braid_names() {
-    return "momentum, square_avg, grad_avg, steps";
-  }
-  void braid_owner() const {}
+  BRAID_OPTIMIZER_STATE(.m = "momentum", .v = "square_avg", .s = "grad_avg")
 
  private:
-  [[nodiscard]] std::int64_t batch_key(std::size_t group,
-                                       std::int64_t steps) const noexcept override;
   void update(const Batch& batch, std::span<const OptimItem> items) override;
-  [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
-  [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;
-
-  std::vector<char> with_momentum_;  // by group, as constructed
 };
 
 }  // namespace braid::optim

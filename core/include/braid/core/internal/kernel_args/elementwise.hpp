@@ -7,17 +7,14 @@
 // Arguments of the elementwise kernels: one result element for each element of the operands.
 namespace braid {
 
-// clang-format off
 enum class UnaryOp : std::uint8_t {
-  neg, abs, relu, exp, log, sqrt, rsqrt, tanh, sigmoid, sin, cos, reciprocal, square, sign,
-  pow_scalar /* x^alpha */,
-  exp2, expm1, log1p, log2, log10, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, erf,
-  erfc, floor, ceil, round /* half to even */, trunc
+#define BRAID_UNARY(name, domain) name,
+#define BRAID_UNARY_FUNCTION(name, c, domain) name,
+#define BRAID_UNARY_STEP(name, c) name,
+#include <braid/core/internal/unary.def>
 };
-// clang-format on
-inline constexpr int kUnaryOpCount = static_cast<int>(UnaryOp::trunc) + 1;
 /// The less common ops, which share kernels.
-[[nodiscard]] constexpr bool is_function(UnaryOp op) noexcept { return op >= UnaryOp::exp2; }
+[[nodiscard]] constexpr bool is_function(UnaryOp op) noexcept { return op > UnaryOp::pow_scalar; }
 
 /// out and x have `dtype`: floating point; for neg, abs, relu, square and sign also integers.
 struct UnaryArgs {
@@ -29,28 +26,36 @@ struct UnaryArgs {
   Loop loop;
 };
 
-// clang-format off
 enum class BinaryOp : std::uint8_t {
-  add, sub, mul, div, maximum, minimum,
-  relu_backward /* b <= 0 ? 0 : a */, tanh_backward /* a (1 - b²); floating */,
-  sigmoid_backward /* a b (1 - b); floating */,
-  pow, atan2 /* floating */, fmod /* sign of a */, remainder /* sign of b */, floor_divide,
-  eq, ne, lt, le, gt, ge
+#define BRAID_BINARY(name) name,
+#define BRAID_BINARY_FUNCTION(name) name,
+#define BRAID_BINARY_FLOATING(name, c) name,
+#define BRAID_BINARY_DIVISION(name) name,
+#define BRAID_BINARY_COMPARISON(name) name,
+#include <braid/core/internal/binary.def>
 };
-// clang-format on
 [[nodiscard]] constexpr bool is_comparison(BinaryOp op) noexcept { return op >= BinaryOp::eq; }
 /// The less common ops, which share kernels. Not for bool. An integer divisor of 0 is an error, as
 /// in div.
 [[nodiscard]] constexpr bool is_function(BinaryOp op) noexcept {
-  return op >= BinaryOp::pow && op <= BinaryOp::floor_divide;
+  return op >= BinaryOp::pow && op < BinaryOp::eq;
+}
+/// Those of them that are for floating-point numbers only.
+[[nodiscard]] constexpr bool is_floating_function(BinaryOp op) noexcept {
+  switch (op) {
+#define BRAID_BINARY_FLOATING(name, c) case BinaryOp::name:
+#include <braid/core/internal/binary.def>
+    return true;
+    default: return false;
+  }
 }
 
 /// The name of the op in the error for a divisor of 0.
 [[nodiscard]] constexpr const char* name_of_division(BinaryOp op) noexcept {
   switch (op) {
-    case BinaryOp::fmod: return "fmod";
-    case BinaryOp::remainder: return "remainder";
-    case BinaryOp::floor_divide: return "floor_divide";
+#define BRAID_BINARY_DIVISION(name) \
+  case BinaryOp::name: return #name;
+#include <braid/core/internal/binary.def>
     default: return "div";
   }
 }
