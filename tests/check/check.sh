@@ -63,18 +63,26 @@ logs=build/check
 ((!BRAID_CHECK_ALL)) || logs=build/check/all
 mkdir -p "$logs"
 
-# The committed files, a line each. C++ and CUDA by what they are without comments, which change no
-# result (but in must_not_compile: there they say what the compiler must say).
+# The committed files, a line each: C++, CUDA, scripts and build files by what they are without
+# comments, which change no result (but in must_not_compile: there they say what the compiler must
+# say). Of scripts only comments on lines of their own are left out.
 committed_files() {
-  local list=build/check/files-$commit cxx='\.(cpp|hpp|cu|cuh)$' kept='/must_not_compile/'
+  local list=build/check/files-$commit
+  local cxx='\.(cpp|hpp|cu|cuh)$' script='\.(sh|py|cmake)$|CMakeLists\.txt$|^(dev|\.ci/run)$'
   if [[ ! -s $list ]]; then
-    git ls-tree -r HEAD | awk -v cxx="$cxx" -v kept="$kept" '$4 !~ cxx || $4 ~ kept' >"$list.new"
+    git ls-tree -r HEAD | awk -v code="$cxx|$script" '$4 !~ code || $4 ~ /must_not_compile/' \
+      >"$list.new"
     # shellcheck disable=SC2016
-    git ls-files | grep -E "$cxx" | grep -v "$kept" | xargs -P "$jobs" -n 50 bash -c '
-      for file; do
-        hash=$(g++ -x c++ -std=c++20 -fpreprocessed -dD -E -P "$file" 2>/dev/null | sha256sum)
-        printf "code %s\t%s\n" "${hash%% *}" "$file"
-      done' _ | sort -k 3 >>"$list.new"
+    git ls-files | grep -E "$cxx|$script" | grep -v /must_not_compile/ |
+      xargs -P "$jobs" -n 50 bash -c '
+        for file; do
+          case $file in
+            *.cpp | *.hpp | *.cu | *.cuh) code=(g++ -x c++ -std=c++20 -fpreprocessed -dD -E -P) ;;
+            *) code=(grep -vE "^[[:space:]]*#( |\$)") ;;
+          esac
+          hash=$("${code[@]}" "$file" 2>/dev/null | sha256sum)
+          printf "code %s\t%s\n" "${hash%% *}" "$file"
+        done' _ | sort -k 3 >>"$list.new"
     mv "$list.new" "$list"
   fi
   cat "$list"
