@@ -1,4 +1,4 @@
-// backward and grad: what they refuse, and the gradients that a backward starts with.
+// backward() and grad(): they check their arguments and set the gradients of the outputs.
 #include <atomic>
 
 #include <braid/core/ops/create.hpp>

@@ -1,5 +1,5 @@
 #pragma once
-// One backward, from its roots to the gradients of the leaves: see engine.cpp.
+// Runs one backward, from its roots to the gradients of the leaves. engine.cpp has an overview.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace braid {
 
-/// What a call of backward or grad keeps while it runs. Made, run and committed on one thread.
+/// The state of one call of backward() or grad(). One thread creates, runs and commits it.
 class Engine {
  public:
   Engine(bool retain, bool create);
@@ -27,40 +27,41 @@ class Engine {
     for (const Ref<Node>& n : found_) n->task_ = nullptr;
   }
 
-  /// Runs everything below the roots. captures: (tensor → its gradient), see grad().
+  /// Runs all nodes that the roots depend on. `captures`: the tensors whose gradients grad()
+  /// returns; empty in backward().
   void run(std::span<const Tensor> roots, std::span<const Tensor> captures);
 
-  /// See at_end_of_backward.
+  /// Adds a callback of at_end_of_backward().
   void add_join(std::function<void()> join) { joins_.add(std::move(join)); }
-  /// The engine that runs the node.
+  /// Returns the engine that runs the node.
   [[nodiscard]] static Engine& of(const Node& node) noexcept;
 
-  /// Gradient of capture i, undefined if the roots do not depend on it.
+  /// Returns the gradient of capture i, undefined if the roots do not depend on it.
   [[nodiscard]] Tensor captured(std::size_t i);
 
-  /// Adds the leaves' gradients. What can fail comes first: then all are added or none.
-  /// Hooks for accumulated gradients come last.
+  /// Adds the gradients to the leaves. Checks all of them first, so that a failed check changes no
+  /// leaf. Then calls the hooks for accumulated gradients.
   void commit_leaves();
 
  private:
-  // The list of nodes: found from the roots, ordered by depth, with slots for their gradients.
+  // The list of nodes: collected from the roots, sorted by depth, with slots for their gradients.
   void find(const Ref<Node>& root);
   void order();
   void mark();
-  /// Moves the early nodes right behind the last one that gives them a gradient. The order is still
-  /// one in which every gradient is complete before it is used.
+  /// Moves each early node directly behind the last node that contributes to its gradient. Every
+  /// gradient is still complete before it is used.
   void move_early_first();
   void prepare();
   std::uint32_t leaf_slot(TensorImpl* impl);
   void place_captures(std::span<const Tensor> captures);
   void seed(const Tensor& root, Tensor gradient);
 
-  // Gradients: added to a slot, and taken from it as their sum.
+  // Gradients: contribute() adds to a slot, take() returns the sum.
   void contribute(std::uint32_t index, std::uint32_t order, Tensor gradient, bool concurrent);
   Tensor take(std::uint32_t index);
 
-  // In debug builds no two backward of different threads add to a leaf at the same time. One that
-  // runs inside another, in a hook or a node, may add to the other's leaves.
+  // Debug builds check that no two threads run a backward that adds to the same leaf. A backward
+  // that runs inside another one, in a hook or a node, may add to the leaves of the outer one.
   void claim_leaves();
   void release_leaves() noexcept;
   class Inside;
@@ -71,15 +72,16 @@ class Engine {
   void run_on_all();
   void wait_for(std::uint32_t index) const noexcept;
   void done(std::uint32_t index) noexcept;
-  /// What goes wrong in an op that a replica has recorded is that replica's error, as it is in its
-  /// forward; inside of a replica its own call says so.
+  /// Rethrows the current exception. If a replica recorded the node, wraps it in a ReplicaError
+  /// that names the replica, as in the forward. Inside a replica, the replica's own call does that.
   [[noreturn]] static void rethrow_named(const Node& node);
 
   // Hooks of leaves.
-  /// Shows the leaves' gradients to their hooks; in grad(), which asks for captures, only theirs.
+  /// Calls the hooks of the leaves with their gradients. With captures (in grad()), only the hooks
+  /// of the captured leaves.
   void hook_leaves(std::span<const Tensor> captures);
-  /// f(leaf) for those that have hooks, each on the thread of its device, in their order. Of
-  /// several errors the first leaf's is thrown.
+  /// Calls f(leaf) for each wanted leaf that has hooks, on the thread of the leaf's device, and in
+  /// the order of the leaves within a device. Throws the error of the first leaf that failed.
   template <class Wanted, class F> void on_devices_of_leaves(const Wanted& wanted, const F& f);
 
   struct Watched {
@@ -97,7 +99,7 @@ class Engine {
   std::vector<Device>& devices_ = (*workspace_).devices;
   std::vector<Tensor>& seeds_ = (*workspace_).seeds;
   std::unordered_map<TensorImpl*, std::uint32_t> leaf_index_;
-  // consumers that are not done; only with several devices
+  // number of consumers of each node that are not done; only with several devices
   std::unique_ptr<std::atomic<std::uint32_t>[]> missing_;
   std::mutex slot_mutexes_[16];
   std::vector<std::uint32_t> captures_;
@@ -107,10 +109,10 @@ class Engine {
 #ifndef NDEBUG
   struct Claim {
     TensorImpl* leaf;
-    const Engine* before;  // whom it belonged to; null: nobody
+    const Engine* before;  // its owner before this claim; null if none
   };
   std::vector<Claim> claims_;
-  const Engine* const outer_;  // which this one runs inside of
+  const Engine* const outer_;  // the engine that this one runs inside of; null if none
 #endif
 };
 

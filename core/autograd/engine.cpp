@@ -1,12 +1,12 @@
-// One backward: find the nodes, order them by depth, run them, commit the leaves' gradients.
+// One backward: finds the nodes, sorts them by depth, runs them, adds the gradients to the leaves.
 //
-// A node is deeper than everything it consumes, so the order of falling depth is an order in which
-// every gradient is complete before it is used. The order is fixed by the graph alone. Nodes of one
-// device run on one thread in that order; with several devices each runs its own part of the list
-// on its worker and waits, node by node, until the consumers of that node are done. The first node
-// of the whole list that is not done has no such consumer: nothing can block for ever.
-// Contributions to one gradient are added in the order of the nodes that gave them, so threads do
-// not change the bits.
+// A node is deeper than everything that it consumes. So with the deepest nodes first, every
+// gradient is complete before it is used. This order depends on the graph alone. The nodes of one
+// device run in this order on one thread. With several devices, the worker of each device runs that
+// device's nodes, and waits before each node until the consumers of that node are done. There is no
+// deadlock: of the nodes that are not done, the first one in the list has no consumer to wait for.
+// Contributions to one gradient are added in the order of the nodes that produced them, so that
+// results are the same bits for any timing of the threads.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -47,8 +47,9 @@ Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
 #ifndef NDEBUG
 
 namespace {
-thread_local const Engine* innermost = nullptr;  // whose work this thread does
-// Leaves that a backward is about to add to. Leaked: threads may run while the process ends.
+thread_local const Engine* innermost = nullptr;  // the engine that this thread works for
+// owners() maps the leaves that a backward is about to add to. Mutex and map are leaked, because
+// threads may still run while the process exits.
 std::mutex& claims_mutex() {
   static auto* const mutex = new std::mutex;
   return *mutex;
@@ -79,7 +80,7 @@ void Engine::claim_leaves() {
     const auto [at, fresh] = owners().try_emplace(l.impl, this);
     const Engine* around = outer_;
     while (!fresh && around != nullptr && around != at->second) around = around->outer_;
-    if (!fresh && around == nullptr)  // the destructor gives back what is claimed so far
+    if (!fresh && around == nullptr)  // the destructor releases the claims made so far
       throw AutogradError(
           str("backward: expected leaves that no other thread's backward is adding to, got one of "
               "shape ",
@@ -105,7 +106,7 @@ void Engine::release_leaves() noexcept {
 class Engine::Inside {
  public:
   explicit Inside(const Engine* /*engine*/) noexcept {}
-  ~Inside() {}  // used for what it does elsewhere
+  ~Inside() {}  // not trivial, so that unused variables of this type cause no warning
 };
 Engine::Engine(bool retain, bool create) : retain_(retain), create_(create) {}
 void Engine::claim_leaves() {}
@@ -120,7 +121,7 @@ void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures
   prepare();
   place_captures(captures);
   for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
-  if (captures.empty()) claim_leaves();  // grad() adds to none
+  if (captures.empty()) claim_leaves();  // grad() adds to no leaf
   const GradMode mode(create_);
   const Inside inside(this);
   const detail::Joins::Scope joins(joins_);
@@ -153,7 +154,7 @@ void Engine::commit_leaves() {
                               leaf.dtype, " on ", leaf.device, ", got ", value.shape(), ", ",
                               value.dtype(), " on ", value.device()));
     if (!leaf.grad) {
-      // nobody else's numbers may move with it
+      // the gradient must not share memory with another tensor
       if (!create_ && !sole_owner(value)) value = value.clone();
     } else if (const Tensor old(leaf.grad); create_ || old.requires_grad() ||
                                             !ops::has_own_elements(*leaf.grad) ||
@@ -253,16 +254,16 @@ void Engine::mark() {
 void Engine::move_early_first() {
   struct Place {
     std::uint32_t behind, index;
-    bool early;  // behind it, not at it
+    bool early;  // true: directly behind that position; false: at it
   };
   std::vector<Place> places;
   std::vector<Ref<Node>> ordered;
-  ordered.reserve(found_.size());  // what fails, fails before a node is moved
+  ordered.reserve(found_.size());  // allocations fail before any node is moved
   places.reserve(found_.size());
   for (std::uint32_t i = 0; i < found_.size(); ++i) places.push_back({i, i, false});
   for (std::uint32_t i = 0; i < found_.size(); ++i)
     for (const Edge& e : found_[i]->edges())
-      // the last one stays
+      // the last consumer overwrites the earlier ones
       if (e.node && e.node->early()) places[e.node->mark_] = {i, e.node->mark_, true};
   std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
     return a.behind != b.behind ? a.behind < b.behind : a.early < b.early;
@@ -300,7 +301,7 @@ void Engine::prepare() {
 }
 
 std::uint32_t Engine::leaf_slot(TensorImpl* impl) {
-  constexpr std::size_t kLinear = 16;  // few leaves are found faster by looking at all of them
+  constexpr std::size_t kLinear = 16;  // for few leaves, a linear search is faster than a map
   if (leaves_.size() < kLinear) {
     for (const Leaf& l : leaves_)
       if (l.impl == impl) return l.slot;
@@ -358,7 +359,7 @@ void Engine::contribute(std::uint32_t index, std::uint32_t order, Tensor gradien
 Tensor Engine::take(std::uint32_t index) {
   Slot& slot = slots_[index];
   if (!slot.more.empty()) {
-    // in front: several parts of one node keep their order
+    // at the front: the stable sort keeps the order of several parts of one node
     slot.more.emplace(slot.more.begin(), slot.order, std::move(slot.first));
     std::stable_sort(slot.more.begin(), slot.more.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -384,7 +385,7 @@ void Engine::rethrow_named(const Node& node) {
   const std::exception_ptr error = std::current_exception();
   try {
     throw;
-  } catch (const ReplicaError&) {  // of a backward inside the op's
+  } catch (const ReplicaError&) {  // thrown by a backward inside this op's backward
     throw;
   } catch (...) {
     std::vector<ReplicaError::Failure> failures;
@@ -450,13 +451,13 @@ void Engine::run_on_all() {
         try {
           execute(i);
         } catch (...) {
-          // the others pass over their nodes without running them, so that all come to the end
+          // the other threads skip their remaining nodes, so that all of them finish
           const std::lock_guard lock(error_mutex);
           if (i < error_index) error_index = i, error = std::current_exception();
           failed.store(true, std::memory_order_release);
         }
       }
-      span.mark();  // before it is told: what waits for this node begins later
+      span.mark();  // before done(), so that the spans of waiting nodes begin later
       done(i);
     }
   });

@@ -3,8 +3,9 @@
 
 namespace braid::detail {
 
-/// The node whose backward runs on this thread, or null.
+/// Returns the node whose backward runs on this thread, or null.
 [[nodiscard]] Node* running_node() noexcept;
+/// Makes `node` the running node of this thread for its scope.
 class RunningNode {
  public:
   explicit RunningNode(Node* node) noexcept;

@@ -24,8 +24,8 @@ namespace {
 
 using Hooks = std::vector<std::shared_ptr<Hook>>;
 
-/// Never destroyed, so that tensors that outlive main can let go. No hook runs, or is destroyed,
-/// under its lock.
+/// All hooks, by owner. Never destroyed, so that tensors that outlive main() can still remove
+/// theirs. No hook is called or destroyed while the mutex is held.
 struct Table {
   std::mutex mutex;
   std::unordered_map<const void*, Hooks> of;
@@ -75,7 +75,7 @@ void run_accumulated_hooks(const Tensor& leaf) {
 }
 
 void forget_hooks(const void* owner) noexcept {
-  Hooks gone;  // declared first: what it held is let go of after the lock
+  Hooks gone;  // declared before the lock, so that the hooks are destroyed after it is released
   const std::lock_guard lock(table().mutex);
   const auto found = table().of.find(owner);
   if (found == table().of.end()) return;
@@ -86,7 +86,8 @@ void forget_hooks(const void* owner) noexcept {
 }  // namespace detail
 
 void HookHandle::remove() const {
-  const std::shared_ptr<detail::Hook> hook = hook_.lock();  // lets go after the lock
+  // declared before the lock, so that the hook is destroyed after the lock is released
+  const std::shared_ptr<detail::Hook> hook = hook_.lock();
   if (!hook) return;
   const std::lock_guard lock(detail::table().mutex);
   const auto found = detail::table().of.find(hook->owner);

@@ -4,19 +4,18 @@
 
 #include <braid/core/tensor.hpp>
 
-// Hooks are rare: a node and a tensor have one flag, and what was registered stands in a table
-// beside.
+// Hooks are rare. So a node or a tensor has only a flag, and the hooks are in a separate table.
 namespace braid::detail {
 
 enum class HookKind : std::uint8_t { gradient, accumulated };
 
-/// What the hooks of an owner (a Node, or the body of a leaf) make of its gradient, in the order of
-/// registration. Called with no lock held. Throws what a hook throws; AutogradError for a
-/// replacement that does not fit.
+/// Calls the gradient hooks of an owner (a Node, or the TensorImpl of a leaf) in the order of
+/// registration, and returns the resulting gradient. Holds no lock during the calls. Passes on what
+/// a hook throws. Throws AutogradError if a replacement differs in shape, dtype or device.
 [[nodiscard]] Tensor run_hooks(const void* owner, std::uint32_t output_nr, Tensor gradient);
 /// Calls the leaf's hooks for accumulated gradients.
 void run_accumulated_hooks(const Tensor& leaf);
-/// The owner is gone.
+/// Removes all hooks of an owner that is being destroyed.
 void forget_hooks(const void* owner) noexcept;
 
 }  // namespace braid::detail

@@ -4,19 +4,19 @@
 #include <utility>
 #include <vector>
 
-// What a backward still has to wait for when its last node is done: at_end_of_backward.
+// The callbacks of at_end_of_backward(), which run when the last node of a backward is done.
 namespace braid::detail {
 
 class Joins {
  public:
-  /// From any thread.
+  /// Thread-safe.
   void add(std::function<void()> join) {
     const std::lock_guard lock(mutex_);
     list_.push_back(std::move(join));
   }
 
-  /// The joins happen where a node throws, too. Then what a wait for a lost device throws says
-  /// nothing more.
+  /// Runs the joins even if a node throws. In that case the errors of the joins, such as a wait for
+  /// a lost device, are follow-up errors and are ignored.
   class Scope {
    public:
     explicit Scope(Joins& joins) : joins_(joins) {}

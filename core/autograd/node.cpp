@@ -7,7 +7,7 @@
 
 namespace braid {
 namespace {
-// Here, for every program that uses Braid links this file.
+// The check is in this file because every program that uses Braid links it.
 [[maybe_unused]] const bool runtimes_checked = (detail::check_runtimes(), true);
 
 thread_local ThreadState state;
@@ -72,7 +72,8 @@ Node::~Node() {
 }
 
 void Node::destroy() const noexcept {
-  // A node's death lets go of the nodes below it; those queue here instead of recursing.
+  // Destroying a node releases the nodes below it. They are queued here, so that a long chain does
+  // not recurse.
   thread_local const Node* dead = nullptr;
   thread_local bool draining = false;
   next_dead_ = dead;

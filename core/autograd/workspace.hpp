@@ -5,20 +5,20 @@
 
 #include <braid/core/autograd.hpp>
 
-// The lists that one backward works with, kept by a thread from one backward to the next.
+// The lists that a backward works with. A thread reuses them for its next backward.
 namespace braid::detail {
 
-/// A gradient that is being put together: parts in the order of the nodes that gave them.
+/// A gradient that is being accumulated, as parts with the index of the node that produced each.
 struct Slot {
   Tensor first;
   std::uint32_t order = 0;
-  // with several devices, or where a sum is taken beside this backward
+  // used with several devices, and in graphs with early nodes (asynchronous sums over devices)
   std::vector<std::pair<std::uint32_t, Tensor>> more;
 };
 
 struct Target {
   std::uint32_t slot = kNone;  // index into slots
-  std::uint32_t task = kNone;  // node that waits for it
+  std::uint32_t task = kNone;  // index of the node that waits for it
   static constexpr std::uint32_t kNone = ~0u;
 };
 
@@ -31,21 +31,21 @@ struct Task {
 struct Leaf {
   TensorImpl* impl;
   std::uint32_t slot;
-  Tensor value;  // what commit_leaves is about to set
+  Tensor value;  // the gradient that commit_leaves sets or adds
   bool in_place = false;
 };
 
-/// The lists of one backward. A thread keeps one set, so that small graphs cost no heap allocation.
+/// The lists of one backward. A thread keeps one set, so that small graphs need no heap allocation.
 struct Workspace {
-  std::vector<Ref<Node>> found;  // in the order of running
+  std::vector<Ref<Node>> found;  // in the order in which they run
   std::vector<Task> tasks;
-  std::vector<Target> targets;  // of all edges, node after node
-  std::vector<Slot> slots;      // of all outputs, node after node, then of the leaves
+  std::vector<Target> targets;  // of all edges, grouped by node
+  std::vector<Slot> slots;      // of all outputs, grouped by node, then of the leaves
   std::vector<Leaf> leaves;
   std::vector<Device> devices;
   std::vector<Tensor> seeds;
   void clear() noexcept {
-    // a graph of a million nodes is not paid for by every later one
+    // a huge graph must not make every later clear() slow, nor keep its memory
     constexpr std::size_t kKept = 4096;
     const auto reset = [](auto& list) {
       if (list.capacity() > kKept) list = {};
@@ -56,7 +56,7 @@ struct Workspace {
   }
 };
 
-/// The thread's set of lists, or a fresh one where a backward runs inside another.
+/// Borrows the thread's set of lists, or creates a new one if a backward runs inside another.
 class Borrowed {
  public:
   Borrowed() : mine_(!taken) {

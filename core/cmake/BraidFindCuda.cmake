@@ -1,4 +1,4 @@
-# nvcc and the toolkit for BRAID_CUDA=ON. Toolkits are often installed outside PATH.
+# Finds nvcc and the toolkit for BRAID_CUDA=ON. Toolkits are often installed outside PATH.
 if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   find_program(BRAID_NVCC nvcc
                HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin PATHS /usr/local/cuda/bin)

@@ -1,4 +1,4 @@
-# The options of Braid, checked, and the summary printed at the end of the configure step.
+# Declares and checks Braid's options, and prints the summary at the end of the configure step.
 
 function(braid_choice name default help)
   set(${name} ${default} CACHE STRING "${help}: ${ARGN}")
@@ -12,8 +12,8 @@ endfunction()
 braid_choice(BRAID_CUDA OFF "CUDA backend" OFF ON SIMT)
 braid_choice(BRAID_ONEDNN AUTO "oneDNN for large GEMM" AUTO ON OFF)
 braid_choice(BRAID_ZLIB AUTO "zlib, to read .gz files" AUTO ON OFF)
-# PTX of 90 is what newer GPUs compile for themselves, whatever their number; PTX of the newest that
-# a toolkit knows would run on that one and above only.
+# Newer GPUs compile the PTX of 90 at run time, whatever their architecture. PTX of the newest
+# architecture that the toolkit knows would only run on that one and later ones.
 set(BRAID_CUDA_ARCHITECTURES "80-real;90" CACHE STRING
     "BRAID_CUDA=ON: the GPU architectures, as in CUDA_ARCHITECTURES (80, 90 and PTX of 90)")
 option(BRAID_CUDA_COMPRESS
@@ -53,8 +53,8 @@ endif()
 
 if(NOT BRAID_CUDA STREQUAL "SIMT" OR NOT BRAID_SANITIZE STREQUAL ""
    OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # the address sanitizer excludes the instrumentation, and clang 14's turns 16-byte copies into
-  # calls of memcpy
+  # The checker needs -fsanitize=thread, which excludes the address sanitizer. The instrumentation
+  # of clang 14 turns 16-byte copies into calls of memcpy.
   set(BRAID_SIMT_CHECK OFF)
 endif()
 

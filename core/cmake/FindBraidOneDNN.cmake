@@ -1,5 +1,5 @@
-# Finds oneDNN by its header and library. The configuration file that Debian ships also demands
-# OpenCL, which Braid does not use. Gives BraidOneDNN_FOUND, BraidOneDNN_VERSION and the target
+# Finds oneDNN by its header and library. The CMake package that Debian ships also requires OpenCL,
+# which Braid does not use. Sets BraidOneDNN_FOUND and BraidOneDNN_VERSION and defines the target
 # BraidOneDNN::dnnl.
 set(braid_hints HINTS ${dnnl_ROOT} $ENV{dnnl_ROOT})
 find_path(BraidOneDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp ${braid_hints} PATH_SUFFIXES include)

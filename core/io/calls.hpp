@@ -6,13 +6,14 @@
 
 namespace braid::io {
 
-/// The calls in use.
+/// Returns the system calls in use: the real ones, or those set by set_file_system().
 [[nodiscard]] const FileSystem& calls() noexcept;
 
-/// Throws ArgumentError for an empty path and for one with a NUL character.
+/// Throws ArgumentError if the path is empty or contains a NUL character.
 void check_path(const std::string& path);
 
-/// Repeats a call that a signal interrupted. close is not to be repeated, so it does not come here.
+/// Calls again while a signal interrupts the call (EINTR). Not for close(), which must not be
+/// repeated.
 template <class F> auto uninterrupted(const F& call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();

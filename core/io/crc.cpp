@@ -6,8 +6,8 @@
 namespace braid::io {
 namespace {
 
-/// Eight tables: entry k of byte b is what b, followed by k zero bytes, adds to the remainder. So
-/// eight bytes are taken at a time (Kounavis & Berry 2005).
+/// Eight tables: t[k][b] is the remainder of byte b followed by k zero bytes. So each step
+/// processes eight bytes (slicing-by-8, Kounavis & Berry 2005).
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
 constexpr Tables make_tables(std::uint32_t reflected_polynomial) {

@@ -19,11 +19,11 @@
 namespace braid::io {
 namespace {
 
-// Linux moves at most 2 GiB - 4 KiB a call
+// Linux transfers at most 2 GiB - 4 KiB per call
 constexpr std::uint64_t kLargestTransfer = std::uint64_t{1} << 30;
 
-/// Random, so that nobody can foresee it, and from a fixed set of characters, whatever the file is
-/// called.
+/// The name of a temporary file: random, so that it cannot be predicted, and in a fixed format that
+/// does not depend on the final name.
 constexpr std::string_view kTemporary = ".braid-", kTemporaryEnd = ".tmp";
 constexpr std::size_t kTemporaryDigits = 16;
 std::string temporary_name() {
@@ -43,7 +43,7 @@ bool is_temporary(std::string_view name) {
          name.starts_with(kTemporary) && name.ends_with(kTemporaryEnd);
 }
 
-/// All of it, from `at` on, which moves along.
+/// Writes all bytes at offset `at`, and advances `at`.
 void write_all(const std::string& path, int fd, const void* from, std::uint64_t bytes,
                std::uint64_t& at) {
   const auto* next = static_cast<const char*>(from);
@@ -75,8 +75,8 @@ InputFile::InputFile(const Folder& folder, const std::string& name)
 }
 
 void InputFile::open(int folder, const char* name, int flags) {
-  // O_NONBLOCK: opening a pipe without a writer would wait for ever. It does nothing to regular
-  // files.
+  // O_NONBLOCK: without it, opening a pipe that has no writer would block. It has no effect on
+  // regular files.
   const int fd = uninterrupted([&] {
     return calls().open(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0);
   });
@@ -152,8 +152,8 @@ void OutputFile::open() {
     fail("stat", errno);
   }
 
-  // Without a file to replace, the system itself takes the umask (and the folder's defaults) off
-  // 0666: the mode is kept for commit.
+  // If there is no file to replace, the system applies the umask (or the folder's default ACL) to
+  // 0666. The resulting mode is kept for commit().
   bool locked = false;
   for (int attempt = 0; attempt < 100 && !locked; ++attempt) {
     fd_ = Descriptor(create(replaces ? 0600 : 0666));
@@ -172,14 +172,14 @@ void OutputFile::open() {
       }
     }
     if (locked) continue;
-    // no destructor runs for a constructor that throws
+    // a constructor that throws runs no destructor, so remove the file here
     calls().unlink(folder_.get(), temporary_.c_str());
     if (error != 0) fail("create", error);
   }
   if (!locked) fail("create", EBUSY);
 }
 
-/// A new file in the folder, of a name of its own.
+/// Creates a temporary file with a unique name in the folder, and returns its descriptor.
 int OutputFile::create(unsigned mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   int fd = -1;
@@ -197,8 +197,8 @@ int OutputFile::create(unsigned mode) {
   return fd;
 }
 
-/// Takes the lock that keeps others from removing the file. False if one of them was faster: the
-/// file is no more.
+/// Takes the lock that keeps remove_stale() of other processes from removing the temporary file.
+/// Returns false if another process has locked or removed it before.
 bool OutputFile::lock() {
   const int fd = uninterrupted([&] {
     return calls().open(folder_.get(), temporary_.c_str(),
@@ -208,7 +208,7 @@ bool OutputFile::lock() {
   if (fd < 0) fail("create", errno);
   lock_ = Descriptor(fd);
   if (uninterrupted([&] { return calls().lock(fd); }) != 0) {
-    // Without locks in this file system nobody takes one either, and nothing is removed.
+    // If the file system has no locks, remove_stale() gets none either and removes nothing.
     return errno != EWOULDBLOCK;
   }
   struct stat info{};
@@ -216,8 +216,8 @@ bool OutputFile::lock() {
   return info.st_nlink > 0;
 }
 
-/// Files of saves whose process was killed: those that nobody has locked. What cannot be looked at
-/// or removed stays.
+/// Removes the temporary files of killed processes, which are those that nobody has locked. Skips
+/// files that cannot be opened or removed.
 void OutputFile::remove_stale() const {
   std::vector<std::string> names;
   if (uninterrupted([&] { return names.clear(), calls().list(folder_.get(), names); }) != 0) return;
@@ -251,11 +251,11 @@ void OutputFile::write(const void* from, std::uint64_t bytes) {
 }
 
 void OutputFile::commit() {
-  // A failed fsync may have dropped the dirty pages: trying again could report success for lost
-  // data. So each error here is final.
+  // Each error here is final. A failed fsync may have dropped the dirty pages, so that a second
+  // attempt could report success for lost data.
   if (uninterrupted([&] { return calls().fsync(fd_.get()); }) != 0) fail("fsync", errno);
   if (uninterrupted([&] { return calls().fchmod(fd_.get(), mode_); }) != 0) fail("fchmod", errno);
-  // Linux has closed it in any case
+  // Linux closes the descriptor even if close() fails with EINTR
   if (calls().close(fd_.release()) != 0 && errno != EINTR) fail("close", errno);
   if (uninterrupted(
           [&] { return calls().rename(folder_.get(), temporary_.c_str(), name_.c_str()); }) != 0)
@@ -277,8 +277,8 @@ LogFile::LogFile(const Folder& folder, const std::string& name, Start start)
 }
 
 void LogFile::open(int folder, const char* name, Start start) {
-  // O_NONBLOCK: opening a pipe without a reader would wait for ever. It does nothing to regular
-  // files.
+  // O_NONBLOCK: without it, opening a pipe that has no reader would block. It has no effect on
+  // regular files.
   const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK |
                     (start == Start::anew ? O_TRUNC : 0);
   const int fd = uninterrupted([&] { return calls().open(folder, name, flags, 0666); });
@@ -289,7 +289,7 @@ void LogFile::open(int folder, const char* name, Start start) {
     if (uninterrupted([&] { return calls().fstat(fd_.get(), &info); }) != 0)
       throw IoError(path_, "fstat", errno);
   }
-  if (fd < 0 || !S_ISREG(info.st_mode))  // ELOOP: a link; ENXIO: a pipe that nobody reads
+  if (fd < 0 || !S_ISREG(info.st_mode))  // ELOOP: a symbolic link; ENXIO: a pipe without a reader
     throw IoError(path_, "open", 0, -1,
                   str("expected a regular file, got ",
                       fd < 0 && errno == ELOOP ? "a symbolic link" : "something else"));

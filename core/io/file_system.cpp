@@ -17,7 +17,7 @@ namespace braid::io {
 namespace {
 
 int list_entries(int folder, std::vector<std::string>& names) {
-  // a descriptor, and so a position, of its own
+  // a separate descriptor, which has its own position
   const int fd = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -1;
   DIR* const open = ::fdopendir(fd);

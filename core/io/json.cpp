@@ -42,7 +42,7 @@ bool is_utf8(std::string_view text) noexcept {
     else if (lead >= 0xe0 && lead < 0xf0) more = 2, code = lead & 0x0fu, least = 0x800;
     else if (lead >= 0xf0 && lead < 0xf5) more = 3, code = lead & 0x07u, least = 0x10000;
     else return false;
-    if (more >= text.size() - i) return false;  // i < size, so this does not wrap
+    if (more >= text.size() - i) return false;  // i < size, so this does not underflow
     for (std::size_t k = 1; k <= more; ++k) {
       const auto next = static_cast<unsigned char>(text[i + k]);
       if ((next & 0xc0u) != 0x80u) return false;

@@ -32,8 +32,8 @@ constexpr std::array<Name, 7> kNames{{{DType::bool_, "|b1"},
                                       {DType::float32, "<f4"},
                                       {DType::float64, "<f8"}}};
 
-/// The header is a Python dict of three keys: {'descr': '<f4', 'fortran_order': False, 'shape': (3,
-/// 4), }. No more of Python than that is known here.
+/// Parses the header, which is a Python dict with three keys: {'descr': '<f4', 'fortran_order':
+/// False, 'shape': (3, 4), }. Other Python syntax is an error.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, std::uint64_t begin, const std::string& path)
@@ -142,7 +142,7 @@ class HeaderReader {
   const std::string& path_;
 };
 
-/// Numbers in Fortran order are those of the turned tensor in C order.
+/// Returns a contiguous (C order) tensor of `shape`. `turned` has the elements in Fortran order.
 Tensor from_fortran(const Tensor& turned, const Shape& shape) {
   Shape strides = shape;
   std::int64_t stride = 1;
@@ -226,7 +226,7 @@ std::string npy_header(const char* op, const Tensor& tensor) {
   for (int d = 0; d < tensor.dim(); ++d)
     dict += str(tensor.shape()[d], d + 1 < tensor.dim() ? ", " : "");
   dict += tensor.dim() == 1 ? ",), }" : "), }";
-  while ((10 + dict.size() + 1) % 64 != 0) dict += ' ';  // so that the numbers are aligned
+  while ((10 + dict.size() + 1) % 64 != 0) dict += ' ';  // aligns the data to 64 bytes
   dict += '\n';
   std::string header(kMagic);
   header += '\1';

@@ -17,7 +17,7 @@ namespace {
 
 bool is_bool(unsigned char byte) { return byte <= 1; }
 
-/// The entry's numbers in memory that the host can read.
+/// Reads the entry's data into a tensor on `device`, whose memory the host can access.
 Tensor read_entry(const io::Source& file, const io::SafetensorsEntry& e, Device device) {
   Tensor t = make_tensor(e.shape, e.dtype, device);
   const std::uint64_t bytes = e.end - e.begin;
@@ -95,10 +95,10 @@ void check_metadata(std::span<const std::pair<std::string, std::string>> metadat
                             io::quoted(*twice)));
 }
 
-/// Header and the order of the data: widest elements first, so that each tensor is aligned to its
-/// elements.
+/// The header, and the order of the tensors in the file: widest elements first, so that each tensor
+/// is aligned to its element size.
 struct Plan {
-  std::string header;  // with its length before it
+  std::string header;  // begins with its length
   std::vector<std::size_t> order;
 };
 
@@ -167,7 +167,7 @@ void write_tensor(io::OutputFile& file, const Tensor& tensor) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(host.numel()) * size_of(host.dtype());
   if (bytes == 0) return;
   const auto* data = static_cast<const unsigned char*>(host.impl()->data());
-  // foreign memory: any other byte means true, the format knows 0 and 1
+  // memory from outside Braid may hold other bytes for true; the format allows only 0 and 1
   if (host.dtype() == DType::bool_ && !std::all_of(data, data + bytes, is_bool)) {
     std::vector<unsigned char> clean(data, data + bytes);
     for (unsigned char& byte : clean) byte = byte != 0;

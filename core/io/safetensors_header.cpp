@@ -39,7 +39,7 @@ constexpr std::string_view kExpectedTypes = "one of BOOL, U8, I32, I64, F16, BF1
                     std::move(expected), std::move(got));
 }
 
-/// The header's text, its length checked against the file before it is read.
+/// Reads the text of the header. Checks its length against the size of the file before.
 std::string read_text(const Source& file, std::uint64_t max_header) {
   if (file.size() < kLengthBytes)
     bad(file, 0, "file", "at least 8 bytes (the header's length)", str(file.size(), " bytes"));
@@ -62,8 +62,8 @@ class HeaderParser {
  public:
   HeaderParser(const Source& file, std::string_view text)
       : file_(file), json_(text, kLengthBytes, file.path()) {
-    // No more than the text can hold, whatever it says; growing step by step would take twice as
-    // much.
+    // Reserves at most as many entries as a text of this length can hold. Growing the vector step
+    // by step would take twice as much memory.
     const auto braces = static_cast<std::size_t>(std::count(text.begin(), text.end(), '{'));
     header_.entries.reserve(std::min({braces, text.size() / kShortestEntry, kMaxTensors}));
   }
@@ -189,8 +189,9 @@ class HeaderParser {
   bool has_metadata_ = false;
 };
 
-/// Every tensor's bytes lie in the file, are as many as its shape needs, and all together they
-/// cover the data once.
+/// Checks that each tensor's bytes are in the file and are as many as its shape needs, that names
+/// are unique, and that the tensors cover the data without gap or overlap. Makes `begin` and `end`
+/// offsets from the start of the file.
 void check_layout(const Source& file, SafetensorsHeader& header, std::uint64_t data_begin) {
   const std::uint64_t data_bytes = file.size() - data_begin;
   std::vector<SafetensorsEntry*> order;
@@ -232,7 +233,7 @@ void check_layout(const Source& file, SafetensorsHeader& header, std::uint64_t d
     bad(file, data_begin + covered, "file", str("its end after ", covered, " bytes of data"),
         str(data_bytes, " bytes"));
   for (SafetensorsEntry& e : header.entries) {
-    e.begin += data_begin;  // at most the file's size
+    e.begin += data_begin;  // at most the file's size, so no overflow
     e.end += data_begin;
   }
 }

@@ -17,11 +17,11 @@ constexpr int kSmallClasses = 16;  // 64, 128, … 1024
 constexpr int kFirstOctave = 10;   // then 1280, 1536, 1792, 2048, …
 constexpr int kLastOctave = 47;
 constexpr int kClasses = kSmallClasses + 4 * (kLastOctave - kFirstOctave + 1);
-constexpr int kSlots = 4;  // of a magazine, per class
+constexpr int kSlots = 4;  // slots of a magazine per size class
 constexpr int kAllocators = 128;
 constexpr std::size_t kStaleSlack = std::size_t{256} << 20;
 
-// Why the hot path must be left; bits of mode_.
+// Bits of mode_: reasons for which the fast path must not be used.
 constexpr std::uint32_t kFailureArmed = 1;
 constexpr std::uint32_t kOverCapacity = 2;
 
@@ -39,15 +39,15 @@ std::size_t size_of_class(int index) noexcept {
   return (static_cast<std::size_t>(5 + (index - kSmallClasses) % 4)) << (octave - 2);
 }
 
-// A counter that one thread writes and any may read.
+// Increments a counter that only this thread writes and any thread may read.
 void count(std::atomic<std::uint64_t>& counter) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-// One thread's free blocks. The owner alone fills empty slots, so it needs no read-modify-write for
-// that; anyone may empty a full one by exchange.
+// One thread's cache of free blocks. Only the owner fills empty slots, so it needs no
+// read-modify-write for that. Any thread may empty a full slot with an exchange.
 struct alignas(64) CachingAllocator::Magazine {
   std::atomic<void*> slots[kClasses][kSlots] = {};
   std::atomic<std::uint64_t> allocations{0};
@@ -71,7 +71,7 @@ struct alignas(64) CachingAllocator::Magazine {
   }
 };
 
-// The table of a thread: its magazine of each allocator, found by the allocator's slot.
+// A thread's table holds its magazine of each allocator, indexed by the allocator's slot.
 struct AllocatorThreads {
   struct Entry {
     std::uint64_t serial = 0;
@@ -81,8 +81,8 @@ struct AllocatorThreads {
     Entry entries[kAllocators];
   };
 
-  // Guards the list of living allocators; taken before an allocator's own lock. Never destroyed,
-  // for threads that end after main.
+  // Protects the list of living allocators. Locked before an allocator's own mutex. Never
+  // destroyed, because threads may end after main().
   static std::mutex& mutex() noexcept {
     static std::mutex& instance = *new std::mutex;
     return instance;
@@ -133,7 +133,7 @@ struct ThreadEnd {
 thread_local ThreadEnd t_end;
 
 AllocatorThreads::Table* open_table() noexcept {
-  // the last registers the destructor
+  // reading t_end.open registers the destructor of t_end
   if (t_table != nullptr || t_closed || !t_end.open) return t_table;
   t_table = new (std::nothrow) AllocatorThreads::Table;
   return t_table;
@@ -181,7 +181,8 @@ void CachingAllocator::release(const Block& block) noexcept {
     if (table != nullptr && slot_ >= 0) [[likely]] {
       const AllocatorThreads::Entry& entry = table->entries[slot_];
       if (entry.serial == serial_) [[likely]] {
-        // Out of in_use first: what a flusher finds in a magazine is cached.
+        // Subtract from in_use_ first: a thread that drains the magazine counts its blocks as
+        // cached.
         in_use_.fetch_sub(size_of_class(index), std::memory_order_relaxed);
         if (entry.magazine->push(index, block.data)) [[likely]] {
           count(entry.magazine->releases);
@@ -245,7 +246,8 @@ Block CachingAllocator::allocate_slowly(std::size_t bytes) {
   throw OutOfMemoryError(device_, bytes, in_use, cached, capacity, why);
 }
 
-// A block from the shared lists or else from the source, null and the reason if there is none.
+// Returns a block from the shared lists, or else from the source. On failure returns null and sets
+// *why.
 void* CachingAllocator::obtain(int size_class, const char** why) {
   const std::size_t size = size_of_class(size_class);
   for (int attempt = 0;; ++attempt) {
@@ -314,7 +316,7 @@ void* CachingAllocator::take_shared(int size_class) noexcept {
 void CachingAllocator::put_shared(void* data, int size_class) noexcept {
   try {
     shared_[static_cast<std::size_t>(size_class)].push_back(data);
-  } catch (...) {  // no memory for the list: the block itself is some
+  } catch (...) {  // no memory for the list: release the block instead
     const std::size_t size = size_of_class(size_class);
     if (source_.host_memory) memory::unpoison(data, size);
     source_.release(data, size);
@@ -332,7 +334,7 @@ void CachingAllocator::drain_magazines() noexcept {
       }
 }
 
-// Frees cached blocks, largest first, until in_use + cached is at most `target`.
+// Frees cached blocks, largest first, until in-use and cached bytes are at most `target` together.
 void CachingAllocator::free_cached(std::size_t target) noexcept {
   std::unique_lock lock(mutex_);
   drain_magazines();

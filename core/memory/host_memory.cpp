@@ -10,7 +10,7 @@ namespace braid {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kMapped = std::size_t{4} << 20;  // from here on memory comes from mmap
+constexpr std::size_t kMapped = std::size_t{4} << 20;  // blocks of at least this size use mmap
 
 void* map_aligned(std::size_t bytes) noexcept {
   const std::size_t asked = bytes + kHugePage;
@@ -24,7 +24,7 @@ void* map_aligned(std::size_t bytes) noexcept {
   if (head != 0) ::munmap(first, head);
   if (head != kHugePage) ::munmap(first + head + bytes, kHugePage - head);
 #ifdef MADV_HUGEPAGE
-  // advice: without it the memory works all the same
+  // only a hint, so its result is ignored
   ::madvise(first + head, bytes, MADV_HUGEPAGE);
 #endif
   return first + head;

@@ -6,9 +6,10 @@
 
 #include "memory/sanitizers.hpp"
 
-// Small host objects come and go with every op, so each thread keeps what it freed, by size. The
-// lists have no constructor and no destructor: they work before and after everything else of the
-// thread; a guard object gives them back at thread exit and closes them.
+// A pool for small host objects, which every op creates and destroys. Each thread keeps the objects
+// that it freed in lists by size. The lists have no constructor and no destructor, so they work
+// before and after all other thread-local objects. A guard object frees and closes them at thread
+// exit.
 namespace braid {
 
 #if !BRAID_ASAN && !BRAID_TSAN
@@ -18,7 +19,7 @@ namespace {
 constexpr std::size_t kStep = 64;
 constexpr std::size_t kLargest = 1024;
 constexpr std::size_t kClasses = kLargest / kStep;
-constexpr std::uint32_t kKept = 256;  // per class
+constexpr std::uint32_t kKept = 256;  // objects per size class
 
 struct FreeObject {
   FreeObject* next;
@@ -27,7 +28,7 @@ struct FreeObject {
 struct FreeList {
   FreeObject* head;
   std::uint32_t count;
-  std::uint32_t limit;  // 0 before the first release on this thread and after its end, else kKept
+  std::uint32_t limit;  // 0 before the thread's first release and after its end, else kKept
 };
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local FreeList t_lists[kClasses] = {};
@@ -49,9 +50,9 @@ struct ThreadEnd {
 };
 thread_local ThreadEnd t_end;
 
-// True if the thread's lists are open now.
+// Opens the thread's lists. Returns false if the thread is ending.
 bool open_lists() noexcept {
-  if (t_closed || !t_end.open) return false;  // the second registers the destructor
+  if (t_closed || !t_end.open) return false;  // reading t_end.open registers its destructor
   for (FreeList& list : t_lists) list.limit = kKept;
   return true;
 }
@@ -81,7 +82,7 @@ void pool_release(void* p, std::size_t bytes) noexcept {
   ++list.count;
 }
 
-#else  // the sanitizers see each object's life
+#else  // no pool, so that the sanitizers see every allocation and release
 
 void* pool_allocate(std::size_t bytes) { return ::operator new(bytes); }
 void pool_release(void* p, std::size_t) noexcept { ::operator delete(p); }

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstddef>
 
-// Which sanitizer this compilation has, and how to tell AddressSanitizer what memory is in use.
+// Detects which sanitizer is on, and tells AddressSanitizer which cached memory is in use.
 #if defined(__SANITIZE_ADDRESS__)
 #define BRAID_ASAN 1
 #elif defined(__has_feature)
@@ -30,7 +30,7 @@
 
 namespace braid::memory {
 
-/// From now on a touch of these bytes is reported. Does nothing without AddressSanitizer.
+/// Makes AddressSanitizer report every access to these bytes. Does nothing without it.
 inline void poison([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) noexcept {
 #if BRAID_ASAN
   ASAN_POISON_MEMORY_REGION(data, bytes);

@@ -1,5 +1,5 @@
-// Activations: one kernel computes f(x) and, with dy, dy f'(x). The second derivatives, which only
-// gradients of gradients need, are made of recorded ops.
+// Activations: one kernel computes f(x), or dy f'(x) if dy is given. The second derivatives, which
+// only gradients of gradients need, consist of recorded ops.
 #include <braid/core/ops/activations.hpp>
 
 #include <cmath>
@@ -13,8 +13,7 @@
 namespace braid {
 namespace {
 
-/// What there is to know about an activation. second(rule, x) is f''(x); null: 0 wherever there is
-/// one.
+/// Describes an activation. second(rule, x) computes f''(x); null if f'' is 0 almost everywhere.
 struct Rule {
   const char* name;
   const char* backward;
@@ -42,7 +41,7 @@ Tensor run(const char* name, const Rule& rule, const Tensor& x, const Tensor* dy
 
 Tensor pull_back(const Rule& rule, const Tensor& x, const Tensor& dy) {
   Tensor dx = run(rule.backward, rule, x, &dy, make_tensor(x.shape(), x.dtype(), x.device()));
-  if (rule.second == nullptr) {  // x's own derivative is 0 almost everywhere
+  if (rule.second == nullptr) {  // the gradient for x is 0 almost everywhere
     if (!needs_grad({dy})) return dx;
     return record(rule.backward, {dy}, dx,
                   [rule, x = SavedTensor(x.detach())](const Tensor& g) -> Grads {
@@ -72,13 +71,13 @@ Tensor activate(const Rule& rule, const Tensor& a) {
 
 constexpr double kRootTwoOverPi = 0.797884560802865355880, kCubic = 0.044715;
 
-/// φ(x) (2 - x²).
+/// f'' = φ(x) (2 - x²), with φ the density of the normal distribution.
 Tensor gelu_second(const Rule&, const Tensor& x) {
   const Tensor z = square(x);
   return mul(exp(mul(z, -0.5)), kRootTwoOverPi / 2) * sub(2, z);
 }
-/// With f = x s, s = sigmoid(w): s' = s (1 - s) w', so f'' = s (1 - s) (2 w' + x w'' + x w'² (1 - 2
-/// s)).
+/// With f = x s and s = sigmoid(w): s' = s (1 - s) w', so
+/// f'' = s (1 - s) (2 w' + x w'' + x w'² (1 - 2 s)).
 Tensor gelu_tanh_second(const Rule&, const Tensor& x) {
   constexpr double k = 2 * kRootTwoOverPi;
   const Tensor z = square(x), s = sigmoid(mul(x * add(mul(z, kCubic), 1), k));
@@ -94,15 +93,15 @@ Tensor softplus_second(const Rule& rule, const Tensor& x) {
   return where(gt(z, rule.b), 0.0, mul(s * sub(1, s), rule.a));
 }
 Tensor elu_second(const Rule& rule, const Tensor& x) {
-  // cut off, so that the side that is not taken stays finite
+  // clamped, so that the branch that where() does not select stays finite
   const Tensor e = exp(mul(clamp(x, std::nullopt, 0), rule.c));
   return where(le(x, 0), mul(e, rule.a * rule.c * rule.c), 0.0);
 }
 Tensor hardswish_second(const Rule&, const Tensor& x) {
   return mul(logical_and(gt(x, -3), lt(x, 3)).to(x.dtype()), 1.0 / 3);
 }
-/// With t = tanh(softplus(x)) and s = sigmoid(x): t' = (1 - t²) s, f'' = t' (2 + x (1 - s) - 2 x s
-/// t).
+/// With t = tanh(softplus(x)) and s = sigmoid(x): t' = (1 - t²) s, so
+/// f'' = t' (2 + x (1 - s) - 2 x s t).
 Tensor mish_second(const Rule&, const Tensor& x) {
   const Tensor t = tanh(softplus(x)), s = sigmoid(x);
   return sub(1, square(t)) * s * (add(x * sub(1, s), 2) - mul(x * s * t, 2));

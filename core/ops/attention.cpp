@@ -1,5 +1,5 @@
-// Scaled dot-product attention: the checks and layouts; the arithmetic is KernelTable::attention
-// and attention_backward, or recorded ops.
+// Scaled dot-product attention: checks and layouts. KernelTable::attention and attention_backward
+// do the arithmetic, or recorded ops where the kernels do not support the operands.
 #include <braid/core/ops/attention.hpp>
 
 #include <cmath>
@@ -20,22 +20,22 @@ namespace braid {
 namespace ops {
 namespace {
 
-/// A CUDA thread holds this much of a row of values.
+/// The largest width that the CUDA kernels support: their threads keep the rows in registers.
 constexpr std::int64_t kWidestOnCuda = 128;
 
-/// What attention does beside its operands.
+/// The parameters of attention other than its operands.
 struct Setting {
   bool causal;
   double scale, dropout_p;
   RandomKey key;
 };
 
-/// Queries, keys and values, each [batch, heads, rows, width]. No history unless it is their own.
+/// Queries, keys and values, each [batch, heads, rows, width]. They may be part of a graph.
 struct Heads {
   Tensor q, k, v;
 };
 
-/// A tensor [batch, heads, rows, width] with unit stride in width, for the kernel.
+/// Describes a tensor [batch, heads, rows, width] for the kernel. Requires stride 1 in width.
 AttentionOperand operand(const Tensor& t) {
   return {t.id()->data(), t.strides()[0], t.strides()[1], t.strides()[2]};
 }
@@ -43,7 +43,8 @@ Tensor with_dense_rows(const Tensor& t) {
   return t.strides()[3] == 1 || t.shape()[3] <= 1 ? t : t.contiguous();
 }
 
-/// mask [batch, heads, queries, keys] or undefined; out [batch, queries, heads, width].
+/// The kernel's arguments. mask: [batch, heads, queries, keys] or undefined;
+/// out: [batch, queries, heads, width].
 AttentionArgs arguments(const Heads& h, const Tensor& mask, const Tensor& out, const Tensor& lse,
                         const Setting& s) {
   AttentionArgs args{};
@@ -73,7 +74,8 @@ AttentionArgs arguments(const Heads& h, const Tensor& mask, const Tensor& out, c
   return args;
 }
 
-/// The probabilities before dropout, by recorded ops; 0 for a query that sees no key.
+/// Computes the probabilities before dropout with recorded ops. They are 0 for a query whose keys
+/// are all masked.
 Tensor probabilities(const Heads& h, const Tensor& mask, const Setting& s) {
   const auto number = [&](double x) { return filled({}, x, h.q.dtype(), h.q.device()); };
   const double none = -std::numeric_limits<double>::infinity();
@@ -91,13 +93,13 @@ Tensor probabilities(const Heads& h, const Tensor& mask, const Setting& s) {
   return where(unseeing, number(0), softmax(where(unseeing, number(0), scores)));
 }
 
-/// [batch, heads, queries, width] by recorded ops.
+/// Computes attention with recorded ops. Returns [batch, heads, queries, width].
 Tensor composed(const Heads& h, const Tensor& mask, const Setting& s) {
   const Tensor p = probabilities(h, mask, s);
   return matmul(s.dropout_p > 0 ? dropout_by(p, s.dropout_p, s.key) : p, h.v);
 }
 
-/// The gradients of q, k, v by recorded ops; dy [batch, heads, queries, width].
+/// Computes the gradients of q, k and v with recorded ops. dy: [batch, heads, queries, width].
 Heads composed_backward(const Heads& h, const Tensor& mask, const Tensor& dy, const Setting& s) {
   const auto drop = [&](const Tensor& t) {
     return s.dropout_p > 0 ? dropout_by(t, s.dropout_p, s.key) : t;
@@ -108,8 +110,8 @@ Heads composed_backward(const Heads& h, const Tensor& mask, const Tensor& dy, co
           matmul(drop(p).transpose(-1, -2), dy)};
 }
 
-/// The gradients of q, k, v into tensors there are (as operands); dy and out [batch, queries,
-/// heads, width].
+/// Writes the gradients of q, k and v into the tensors of `into`, in the layout of operands.
+/// dy and out: [batch, queries, heads, width].
 void fused_backward(const Heads& h, const Tensor& mask, const Tensor& out, const Tensor& lse,
                     const Tensor& dy, const Setting& s, const Heads& into) {
   const Tensor d = dy.strides()[3] == 1 || dy.shape()[3] <= 1 ? dy : dy.contiguous();
@@ -119,7 +121,7 @@ void fused_backward(const Heads& h, const Tensor& mask, const Tensor& out, const
   launch("scaled_dot_product_attention", h.q.device(), &KernelTable::attention_backward, args);
 }
 
-/// Out and the log of the sums; neither operand may be empty.
+/// The output, and the log-sum-exp of each row of scores. Requires that no operand is empty.
 struct Forward {
   Tensor out, lse;
 };
@@ -133,7 +135,7 @@ Forward fused(const Heads& h, const Tensor& mask, const Setting& s) {
   return f;
 }
 
-/// The kernels take these; all else is composed.
+/// Returns true if the kernels support these operands. All others use recorded ops.
 bool can_fuse(const Heads& h, const Tensor& mask) {
   if (h.q.numel() == 0 || h.k.numel() == 0 || h.v.numel() == 0) return false;
   if (needs_grad({mask})) return false;
@@ -141,8 +143,8 @@ bool can_fuse(const Heads& h, const Tensor& mask) {
          (h.q.shape()[3] <= kWidestOnCuda && h.v.shape()[3] <= kWidestOnCuda);
 }
 
-/// As the kernels want it, a view where one is possible: [batch, heads, rows, width] of leading
-/// dims that were broadcast.
+/// Broadcasts the leading dims of t to `lead`, and returns [batch, heads, rows, width] for the
+/// kernels: a view if possible.
 Tensor as_heads(const Tensor& t, const Shape& lead) {
   Shape shape = lead;
   shape.push_back(t.shape()[t.dim() - 2]);
@@ -198,7 +200,8 @@ Tensor attention_of_heads(const Heads& h, const Tensor& mask, const Setting& s) 
       const Heads d = composed_backward(saved, mask.get(), dy.transpose(1, 2), s);
       return {d.q, d.k, d.v};
     }
-    // rows of all heads side by side, as the product that made t wants its gradient
+    // in memory [batch, rows, heads, width]: so the projection that computed t gets its gradient
+    // contiguous
     const auto like = [](const Tensor& t) {
       return make_tensor({t.shape()[0], t.shape()[2], t.shape()[1], t.shape()[3]}, t.dtype(),
                          t.device())
@@ -212,7 +215,7 @@ Tensor attention_of_heads(const Heads& h, const Tensor& mask, const Setting& s) 
       .transpose(1, 2);
 }
 
-/// The three parts of [batch, n, 3, heads, width]. Views, recorded.
+/// Returns q, k and v as recorded views of qkv [batch, n, 3, heads, width].
 Heads unpacked(const Tensor& qkv) {
   return {qkv.select(2, 0).transpose(1, 2), qkv.select(2, 1).transpose(1, 2),
           qkv.select(2, 2).transpose(1, 2)};

@@ -1,4 +1,4 @@
-// Batch norm: channels with statistics over the batch, or with running ones.
+// Batch norm: normalises each channel with the statistics of the batch, or with running statistics.
 #include <mutex>
 
 #include <braid/core/kernel_args/norm.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kOp = "batch_norm";
 
-/// x as [batch, channels, inner].
+/// The sizes of x as [batch, channels, inner].
 struct Channels {
   std::int64_t batch, channels, inner;
   [[nodiscard]] std::int64_t values() const { return batch * inner; }
@@ -21,7 +21,8 @@ NormView view_of(const Channels& c, double eps) {
   return {{c.batch, c.channels, c.inner}, {0, 2}, {c.channels, 1}, true, eps};
 }
 
-/// Sets y, and the statistics unless they are given.
+/// Returns y. With `var`, computes mean, rstd and var of the batch; else uses the given mean and
+/// rstd.
 Tensor normalise(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                  const Tensor& rstd, const Tensor& var, const Channels& c, double eps) {
   Tensor y = make_tensor(x.shape(), x.dtype(), x.device());
@@ -49,8 +50,8 @@ Grads fused_backward(const Tensor& x, const Tensor& weight, const Tensor& mean, 
   return {dx, dweight, dbias};
 }
 
-/// running = (1 - factor) running + factor batch, with the variance corrected; one critical
-/// section.
+/// Updates running = (1 - factor) running + factor batch, with the unbiased variance. Holds the
+/// mutex of the storage throughout.
 void update(const RunningStatistics& running, const Tensor& mean, const Tensor& var,
             const Channels& c) {
   const Tensor& first = running.mean.defined()  ? running.mean

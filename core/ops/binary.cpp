@@ -1,4 +1,4 @@
-// Elementwise operations on two tensors, or a tensor and a number.
+// Elementwise operations on two tensors, or on a tensor and a number.
 #include <cmath>
 
 #include <braid/core/ops/elementwise.hpp>
@@ -43,7 +43,7 @@ void scalar_into(const char* op, BinaryOp kind, const Tensor& out, const Tensor&
   args.out = out.id()->data();
   args.scalar = number.to_double();
   args.alpha = 1;
-  // kernels take a number as a double: one that is longer becomes a tensor
+  // Kernels take a number as a double. An integer that no double represents becomes a tensor.
   Tensor held;
   if (!floating && !number.is_exact_double()) held = filled({}, number, x->dtype, x->device);
   const TensorImpl* other = held.defined() ? held.id() : x;
@@ -85,7 +85,8 @@ Tensor compared(const char* op, BinaryOp kind, const Tensor& x, const Scalar& va
     if (dtype == DType::bool_) return with_scalar(op, kind, x.to(DType::int64), whole);
     if (wrapped(value, dtype) == whole) return with_scalar(op, kind, x, whole);
   }
-  // beyond int64 float64 would round the largest integers up to the number
+  // In float64 the largest int64 values round up to 2^63, so use an infinity for numbers beyond
+  // int64.
   double number = value.to_double();
   if (number >= 0x1p63 || number < -0x1p63) number = std::copysign(INFINITY, number);
   return with_scalar(op, kind, x.to(DType::float64), number);
@@ -184,8 +185,8 @@ Tensor div(const Tensor& a, const Tensor& b) {
 
 namespace {
 
-/// maximum and minimum: the operand that lost gets nothing, equal ones half each; a NaN lost
-/// against nobody.
+/// maximum and minimum. The operand that was not chosen gets gradient 0, equal operands get half
+/// each. If one of them is NaN, both get the whole gradient.
 Tensor extremum(const char* name, BinaryOp kind, Tensor (*lost)(const Tensor&, const Tensor&),
                 const Tensor& x, const Tensor& z) {
   const ops::Pair p(name, x, z);
@@ -303,7 +304,7 @@ Tensor ge(const Tensor& a, const Scalar& b) { return ops::compared("ge", BinaryO
 
 Tensor ops::relu_backward(const Tensor& y, const Tensor& dy) {
   Tensor dx = binary("relu_backward", BinaryOp::relu_backward, dy, y);
-  if (!needs_grad({dy})) return dx;  // y's own derivative is 0 almost everywhere
+  if (!needs_grad({dy})) return dx;  // the gradient for y is 0 almost everywhere
   return record("relu_backward", {dy}, dx, [y = SavedTensor(y.detach())](const Tensor& g) -> Grads {
     return {relu_backward(y.get(), g)};
   });

@@ -1,4 +1,4 @@
-// The rarer functions of two tensors, and what is made of products and sums.
+// Less common functions of two tensors, and functions composed of products and sums.
 #include <cmath>
 
 #include <braid/core/ops/elementwise.hpp>
@@ -10,13 +10,14 @@ namespace {
 
 using T = const Tensor&;
 
-/// Both operands as numbers: bool has no powers and remainders.
+/// Throws DTypeError if both operands are bool, which has no powers and no remainders.
 void check_numbers(const char* op, const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::bool_ && b.dtype() == DType::bool_)
     throw DTypeError(str(op, ": expected numbers, got bool"));
 }
 
-/// a op b, gradients da(dy, a, b) and db(dy, a, b) before they are summed over broadcast dims.
+/// Computes a op b. da(dy, a, b) and db(dy, a, b) return the gradients before these are summed over
+/// broadcast dims.
 template <class A, class B>
 Tensor of_two(const char* op, BinaryOp kind, const ops::Pair& p, A da, B db) {
   Tensor y = ops::binary(op, kind, *p.a, *p.b);
@@ -29,7 +30,7 @@ Tensor of_two(const char* op, BinaryOp kind, const ops::Pair& p, A da, B db) {
                           needs[1] ? ops::sum_to(db(dy, a, b), b.shape()) : Tensor()};
                 });
 }
-/// a op number, whose gradient dy passes, or where `step` becomes 0.
+/// Computes a op number. The gradient of a is dy, or 0 with `step` (for a step function).
 Tensor with_number(const char* op, BinaryOp kind, const Tensor& a, const Scalar& b,
                    bool step = false) {
   const Tensor x = ops::for_scalar(a, b);
@@ -39,17 +40,18 @@ Tensor with_number(const char* op, BinaryOp kind, const Tensor& a, const Scalar&
                 [step](const Tensor& dy) -> Grads { return {step ? ops::zeros_as(dy) : dy}; });
 }
 
-/// f(dtype), which is made of several ops; 16-bit types are computed in float32 and rounded once.
+/// Calls f(dtype), which consists of several ops. 16-bit types are computed in float32 and rounded
+/// once, at the end.
 template <class F> Tensor rounded_once(DType dtype, F f) {
   return is_floating(dtype) && size_of(dtype) == 2 ? f(DType::float32).to(dtype) : f(dtype);
 }
 
 const auto kPasses = [](T dy, T, T) { return dy; };
-/// The same shape as the gradient before it is summed.
+/// Returns g, but 0 where the mask is true, in the shape before sum_to().
 Tensor zero_where(const Tensor& mask, const Tensor& g) { return where(mask, 0.0, g); }
 
-/// Of the two ways to write a mean with weights each is exact at its own end. The gradient is that
-/// of the formula, which has no ends.
+/// Linear interpolation. x + w d is exact at w = 0, y - d (1 - w) at w = 1, so each is used for the
+/// w that are closer to it. The gradient is the same for both.
 Tensor weighted(const Tensor& x, const Tensor& y, const Tensor& w) {
   const Tensor mean = [&] {
     const NoGrad guard;

@@ -1,4 +1,4 @@
-// Choosing between numbers: where with numbers, masked_fill, clamp.
+// Selection: where() with numbers, masked_fill, clamp.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,7 @@ Bounds clamp_bounds(const char* op, const Tensor& x, const std::optional<Scalar>
   const std::int64_t most = x.dtype() == DType::uint8   ? 255
                             : x.dtype() == DType::int32 ? INT32_MAX
                                                         : INT64_MAX;
-  // an integer, or an infinity
+  // the bound is an integer or an infinity
   const auto inside = [&](const std::optional<Scalar>& bound, std::int64_t none) {
     if (!bound) return none;
     if (!bound->is_whole()) return bound->to_double() > 0 ? most : least;
@@ -117,8 +117,9 @@ Tensor clamp(const Tensor& a, const Tensor& min, const Tensor& max) {
       [sx = SavedTensor(x), sl = SavedTensor(lo), sh = SavedTensor(hi)](const Tensor& dy,
                                                                         Needs needs) -> Grads {
         const Tensor v = sx.get(), l = sl.get(), h = sh.get();
-        // Where does the result come from? At a bound half of it from there; of crossed bounds the
-        // upper one wins. NaN is taken for x's own.
+        // The gradient goes to the operand that the result comes from. An x equal to one of two
+        // different bounds shares it with that bound, half each. If low > high, the result is
+        // high. If x is NaN, x gets the gradient.
         const Tensor half = mul(dy, 0.5), apart = lt(l, h), at_low = logical_and(eq(v, l), apart),
                      at_high = logical_and(eq(v, h), apart);
         const auto part = [&](const Tensor& whole, const Tensor& shared, const Tensor& of) {

@@ -1,6 +1,6 @@
-// Convolutions. Three recorded functions, each the derivative of the others: forward,
-// backward_data, backward_weight. The transposed convolution is backward_data called by itself;
-// sequences are images of height 1.
+// Convolutions. There are three recorded functions, whose derivatives are again these functions:
+// forward, backward_data, backward_weight. The transposed convolution is backward_data. Sequences
+// are images of height 1.
 #include <braid/core/ops/conv.hpp>
 
 #include <array>
@@ -18,19 +18,21 @@
 namespace braid {
 namespace {
 
-/// Of all groups; the largest number where that is more, which no tensor has.
+/// Returns the channels of all groups. On overflow returns the largest int64, which is the size of
+/// no tensor.
 std::int64_t all_channels(std::int64_t of_a_group, std::int64_t groups) {
   std::int64_t all = 0;
   const bool over = __builtin_mul_overflow(of_a_group, groups, &all);
   return over ? std::numeric_limits<std::int64_t>::max() : all;
 }
 
-// of an option, and of a side of an image: sums of products of two stay in 64 bits
+// Options and sides of images are below this, so that sums of products of two of them fit in 64
+// bits.
 constexpr std::int64_t kLargest = std::int64_t{1} << 31;
 
 DType computed(DType t) { return size_of(t) == 2 ? DType::float32 : t; }
 
-/// t as the kernels want it: float32 or float64, dense in the order they know. Without history.
+/// Returns t in the layout of the kernels: float32 or float64, images channels last. Not recorded.
 Tensor images(const Tensor& t) {
   if (t.dtype() == computed(t.dtype()) && ops::is_channels_last(*t.id())) return t;
   Tensor dense = ops::make_channels_last(t.shape(), computed(t.dtype()), t.device());
@@ -43,7 +45,7 @@ Tensor weights(const Tensor& t) {
   ops::copy_values(dense, t);
   return dense;
 }
-/// A result as the caller's dtype.
+/// Converts a result to the caller's dtype.
 Tensor rounded(const Tensor& t, DType dtype) {
   if (t.dtype() == dtype) return t;
   Tensor narrow = ops::make_like(*t.id(), dtype);
@@ -68,7 +70,7 @@ struct Conv {
 
 Tensor forward(const Conv& c, const Tensor& x, const Tensor& weight, const Tensor& bias);
 Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight);
-/// {dw, db}; db undefined unless asked for.
+/// Returns {dw, db}. db is undefined without `bias`.
 std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const Tensor& dy,
                                           bool bias);
 
@@ -148,7 +150,7 @@ std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const 
 
 // ---- checks
 
-/// One of the two dims of an option.
+/// The two values of an option, indexed by dim.
 struct Both {
   std::int64_t of[2];
   explicit Both(Size2 s) : of{s.height, s.width} {}
@@ -164,7 +166,7 @@ void check_option(const char* op, const char* name, Size2 got, std::int64_t leas
                               ", got ", v));
 }
 
-/// Everything but sizes: x [n, c, ..] or [c, ..] with `spatial` dims, and a weight of those.
+/// Checks devices, dtypes, and the shape of the bias, which is [out].
 void check_operands(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                     int spatial, std::int64_t out) {
   ops::check_floating(op, x);
@@ -201,7 +203,7 @@ void check_side(const char* op, const Tensor& x, std::int64_t side) {
         str(op, ": expected sides ", side < 1 ? "above 0" : "below 2^31", ", got x ", x.shape()));
 }
 
-/// The call with everything as images: x [n, c, h, w], weight of rank 4.
+/// A call after conversion to images: x [n, c, h, w], weight of rank 4.
 struct Call {
   const char* op;
   Tensor x, weight, bias;
@@ -279,13 +281,14 @@ Tensor transposed_images(const Call& call, const ConvTranspose2dOptions& o) {
     c.shape.out_size[d] = in;
   }
   if (!call.bias.defined()) return backward_data(c, call.x, call.weight);
-  const DType dtype = call.x.dtype(), wide = computed(dtype);  // rounded once, behind the bias
+  const DType dtype = call.x.dtype(), wide = computed(dtype);  // rounded once, after the bias
   return (backward_data(c, call.x.to(wide), call.weight.to(wide)) +
           call.bias.to(wide).reshape({1, -1, 1, 1}))
       .to(dtype);
 }
 
-/// Images of height 1 for sequences, a batch of one where there is none; and back.
+/// Calls f with x as a batch of images, and removes the dims that this added from the result. A
+/// sequence becomes an image of height 1, an input without batch dim a batch of one.
 template <class F>
 Tensor as_images(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                  int spatial, F f) {

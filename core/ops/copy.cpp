@@ -1,4 +1,4 @@
-// Copies between layouts, dtypes and devices, and the way out to host values.
+// Copies between layouts, dtypes and devices, and reads of values on the host.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -26,19 +26,19 @@ void copy_values(const Tensor& dst, const Tensor& src) {
 
 namespace {
 
-/// The same bytes on another device; x is dense.
+/// Copies x to another device. Requires a contiguous x.
 Tensor transfer(const Tensor& x, Device device) {
   Tensor y = make_tensor(x.shape(), x.dtype(), device);
   const std::size_t bytes = static_cast<std::size_t>(x.numel()) * size_of(x.dtype());
   if (bytes == 0) return y;
-  // The backend that is not the plain host's knows how to reach both sides.
+  // A backend other than the CPU's can access the memory of both sides.
   const Device by = device.type() == DeviceType::cpu ? x.device() : device;
   device_context(by).backend->copy({y.id()->data(), device, x.id()->data(), x.device(), bytes},
                                    current_stream(by));
   return y;
 }
 
-/// Without history. Converts where fewer bytes travel.
+/// Not recorded. Converts before or after the transfer, so that fewer bytes are transferred.
 Tensor converted(const Tensor& x, Device device, DType dtype) {
   Tensor y = x;
   const bool widens = size_of(dtype) > size_of(x.dtype());
@@ -84,8 +84,8 @@ Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
 
 namespace {
 
-/// The one element of x, brought to the host without memory of a device: read it where none is
-/// left, too.
+/// Copies the one element of x to the host. Allocates no device memory, so it works even when none
+/// is left.
 struct OneElement {
   explicit OneElement(const Tensor& x) {
     const TensorImpl& t = detail::defined(x.impl());
@@ -122,7 +122,7 @@ double Tensor::item_double() const {
 
 std::int64_t Tensor::item_int64() const {
   if (dtype() == DType::int64) return OneElement(*this).as<std::int64_t>();
-  const double value = item_double();  // holds every number of the other types
+  const double value = item_double();  // exact for all other types
   if (value != value) return 0;
   if (value >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
   return value < -0x1p63 ? std::numeric_limits<std::int64_t>::min()

@@ -90,7 +90,7 @@ Tensor tensor(const Literal& numbers, const TensorOptions& options) {
   Literal::Kind kind = flat.empty() ? Literal::Kind::floating : Literal::Kind::boolean;
   for (const Literal* l : flat) kind = std::max(kind, l->kind);
   if (kind == Literal::Kind::floating) {
-    // float64 keeps every digit until the type that was asked for is known
+    // float64 keeps all digits until the conversion to the requested dtype
     const Tensor host = make_tensor(shape, DType::float64, Device());
     for (std::size_t i = 0; i < flat.size(); ++i)
       static_cast<double*>(host.id()->data())[i] = flat[i]->value;
@@ -175,7 +175,7 @@ Tensor whole_range(std::int64_t start, std::int64_t end, std::int64_t step,
   if (step == 0 || (step > 0 ? end < start : end > start))
     throw ArgumentError(
         str("arange: expected a step that leads from ", start, " to ", end, ", got ", step));
-  // In unsigned arithmetic: the distance of two int64 always fits.
+  // Unsigned, because the distance of two int64 always fits in uint64.
   const std::uint64_t distance =
       step > 0 ? static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start)
                : static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(end);

@@ -1,4 +1,4 @@
-// Triangles and diagonals.
+// tril, triu, diagonal and diag.
 #include <algorithm>
 
 #include <braid/core/ops/create.hpp>
@@ -10,11 +10,11 @@
 namespace braid {
 namespace {
 
-/// x where column - row <= diagonal (lower) or >= diagonal, else 0.
+/// Returns x where column - row <= diagonal (with `lower`) or >= diagonal (without), else 0.
 Tensor triangle(const char* op, const Tensor& x, std::int64_t diagonal, bool lower) {
   if (x.dim() < 2) throw ShapeError(str(op, ": expected at least two dims, got ", x.shape()));
   const std::int64_t m = x.shape()[x.dim() - 2], n = x.shape().back();
-  // beyond the corners nothing changes any more
+  // diagonals beyond the corners give the same result as those next to the corners
   const std::int64_t shift = std::clamp<std::int64_t>(diagonal, -m - 1, n + 1);
   const Tensor column = arange(n, {.device = x.device()}),
                limit = arange(shift, shift + m, 1, {.device = x.device()}).unsqueeze(1);
@@ -36,7 +36,7 @@ Tensor diagonal(const Tensor& x, std::int64_t offset, std::int64_t a, std::int64
   const std::int64_t first_row = offset < 0 ? (offset < -m ? m : -offset) : 0,
                      first_column = offset > 0 ? std::min(offset, n) : 0;
   const std::int64_t length = std::max<std::int64_t>(std::min(m - first_row, n - first_column), 0);
-  // the view's strides; returns its first element
+  // sets `steps` to the strides of the view, and returns the offset of its first element
   const auto view_of = [&](const Shape& strides, Shape& steps) {
     steps = strides;
     const std::int64_t along = strides[row] + strides[column],

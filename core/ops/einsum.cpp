@@ -1,5 +1,5 @@
-// Einstein sums: the equation becomes a list of labels for each operand; then operands are joined
-// from the left, two at a time.
+// Einstein summation. The equation becomes a list of labels for each operand. Then the operands are
+// contracted from the left, two at a time.
 #include <braid/core/ops/einsum.hpp>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace braid {
 namespace {
 
-/// A dim's name: its letter, or for a dim of the ellipsis a number, counted from the right.
+/// The name of a dim: its letter, or a number for a dim of the ellipsis, counted from the right.
 using Label = int;
 using Labels = std::vector<Label>;
 constexpr Label kEllipsis = 256;  // dim k from the right is kEllipsis + k
@@ -36,8 +36,8 @@ bool holds(const Labels& list, Label l) {
           " at position ", at, " of '", equation, "'"));
 }
 
-/// The letters of one operand or of the result; an ellipsis is one label, -1, until the number of
-/// its dims is known.
+/// The labels of one operand or of the result. An ellipsis is one label, -1, until its number of
+/// dims is known.
 struct Term {
   Labels labels;
   bool ellipsis = false;
@@ -77,7 +77,7 @@ Equation parse(std::string_view text) {
   return e;
 }
 
-/// Puts the dims of the ellipsis, `count` of them, in its place.
+/// Replaces the ellipsis by its `count` dims.
 Labels expanded(const Term& term, int count) {
   Labels all;
   for (const Label l : term.labels) {
@@ -99,7 +99,7 @@ struct Labelled {
   void drop(Label l) { labels.erase(labels.begin() + dim_of(l)); }
 };
 
-/// Dims a < b become one, their diagonal, at a. Recorded: its gradient is written back into zeros.
+/// Replaces dims a < b by their diagonal, at position a. Recorded: the gradient is dy in zeros.
 Tensor diagonal(const Tensor& x, int a, int b) {
   const Tensor base = x.contiguous();
   Shape shape = base.shape(), strides = contiguous_strides(shape);
@@ -126,7 +126,7 @@ void take_diagonals(Labelled& x) {
   }
 }
 
-/// Sums over the labels that nobody needs any more; in the operand's dtype.
+/// Sums over the labels that are not needed any more. The result has the operand's dtype.
 void sum_over(Labelled& x, const Labels& needed) {
   Shape dims;
   Labels left;
@@ -139,7 +139,7 @@ void sum_over(Labelled& x, const Labels& needed) {
   x.labels = std::move(left);
 }
 
-/// The dims in the order of `labels`, all of which it has.
+/// Returns x with its dims in the order of `labels`. Requires that x has all of them.
 Tensor arranged(const Labelled& x, const Labels& labels) {
   Shape dims;
   for (const Label l : labels) dims.push_back(x.dim_of(l));
@@ -151,9 +151,9 @@ Labels joined(Labels a, const Labels& b) {
   return a;
 }
 
-/// The product of two operands, summed over the labels that both have and nobody needs.
+/// Multiplies two operands, and sums over the labels that both have and that are not needed later.
 Labelled contract(Labelled a, Labelled b, const Labels& needed) {
-  // a size of 1 beside another one: the dim is the other's alone
+  // if the sizes of a label differ, one of them is 1: remove that dim
   for (const Label l : Labels(a.labels)) {
     if (!holds(b.labels, l) || a.size_of(l) == b.size_of(l)) continue;
     Labelled& narrow = a.size_of(l) == 1 ? a : b;
@@ -167,7 +167,7 @@ Labelled contract(Labelled a, Labelled b, const Labels& needed) {
     (!holds(b.labels, l) ? rows : holds(needed, l) ? batch : inner).push_back(l);
   for (const Label l : b.labels)
     if (!holds(a.labels, l)) columns.push_back(l);
-  Shape sizes, spread_a, spread_b;  // of the result; of both operands as they broadcast to it
+  Shape sizes, spread_a, spread_b;  // of the result, and of a and b when they broadcast to it
   for (const Label l : joined(joined(batch, rows), columns)) {
     const bool in_a = holds(a.labels, l), in_b = holds(b.labels, l);
     sizes.push_back(in_a ? a.size_of(l) : b.size_of(l));
@@ -195,8 +195,8 @@ Labelled contract(Labelled a, Labelled b, const Labels& needed) {
   return c;
 }
 
-/// Labels of the result: those written, or the ellipsis and the letters that occur once, capitals
-/// first.
+/// Returns the labels of the result: the explicit ones, or else the ellipsis and then the letters
+/// that occur once, capitals first.
 Labels result_of(const Equation& e, std::string_view text, const std::vector<Labelled>& operands,
                  int ellipsis) {
   Labels all;

@@ -1,4 +1,4 @@
-// The rarer functions of one tensor: each is a line with its derivative.
+// Less common functions of one tensor, each with its derivative.
 #include <cmath>
 
 #include <braid/core/ops/elementwise.hpp>
@@ -11,7 +11,7 @@ namespace {
 constexpr double kLog2 = 0.693147180559945309417, kLog10 = 2.30258509299404568402,
                  kTwoOverRootPi = 1.12837916709551257390;
 
-/// f(x) of floating numbers, whose gradient derivative(dy, x) is made of recorded ops.
+/// Computes a floating-point function. Its gradient is derivative(dy, x), made of recorded ops.
 template <class F> Tensor from_input(const char* op, UnaryOp kind, const Tensor& a, F derivative) {
   const Tensor x = ops::as_floating(a);
   Tensor y = ops::unary(op, kind, x);
@@ -20,7 +20,7 @@ template <class F> Tensor from_input(const char* op, UnaryOp kind, const Tensor&
     return {derivative(dy, x.get())};
   });
 }
-/// The same with derivative(dy, y).
+/// The same, but the gradient is derivative(dy, y).
 template <class F> Tensor from_output(const char* op, UnaryOp kind, const Tensor& a, F derivative) {
   const Tensor x = ops::as_floating(a);
   Tensor y = ops::unary(op, kind, x);
@@ -29,7 +29,7 @@ template <class F> Tensor from_output(const char* op, UnaryOp kind, const Tensor
     return {derivative(dy, y.get())};
   });
 }
-/// Steps, whose derivative is 0 almost everywhere. Integers are whole already.
+/// A step function, whose derivative is 0 almost everywhere. Leaves integers as they are.
 Tensor step(const char* op, UnaryOp kind, const Tensor& x) {
   if (!is_floating(ops::numbers(op, x).dtype())) return x.clone();
   Tensor y = ops::unary(op, kind, x);
@@ -107,7 +107,7 @@ Tensor frac(const Tensor& x) {
 
 Tensor isnan(const Tensor& x) {
   (void)x.dtype();                                  // throws for an undefined tensor
-  return ops::binary("isnan", BinaryOp::ne, x, x);  // nothing else differs from itself
+  return ops::binary("isnan", BinaryOp::ne, x, x);  // only NaN differs from itself
 }
 Tensor isinf(const Tensor& x) {
   if (!is_floating(x.dtype())) return ops::binary("isinf", BinaryOp::ne, x, x);

@@ -1,4 +1,4 @@
-// Elements by index along one dim, and the way back: each is the other's gradient.
+// Reads elements by index along one dim (gather), and writes them (scatter, scatter_add).
 #include <braid/core/kernel_args/index.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
@@ -10,7 +10,7 @@ namespace braid {
 namespace ops {
 namespace {
 
-/// The index may be as large as `of` in every dim but `free` (-1: in every dim).
+/// Throws ShapeError if the index is larger than `of` in a dim other than `free` (-1: in any dim).
 void check_not_larger(const char* op, const Tensor& index, const char* what, const Shape& of,
                       int free) {
   for (int d = 0; d < of.rank(); ++d)
@@ -58,7 +58,8 @@ Tensor gathered(const char* op, const Tensor& x, std::int64_t dim, const Tensor&
 
 namespace {
 
-/// Which of several equal indices stays: the last.
+/// Returns a mask of the index elements whose value remains after a scatter: of several equal
+/// indices, the last one.
 Tensor survives(const Shape& shape, int d, const Tensor& index) {
   Shape along = Shape::filled(index.dim(), 1);
   along[d] = index.shape()[d];

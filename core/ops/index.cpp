@@ -1,4 +1,4 @@
-// Rows by index: embedding tables, index_select.
+// Selects rows by index: embedding, index_select.
 #include <braid/core/ops/join.hpp>
 
 #include <braid/core/kernel_args/index.hpp>
@@ -10,19 +10,19 @@
 namespace braid {
 namespace {
 
-/// Gradient of gather_rows: zeros of `table_rows` rows with dy's rows added where they came from.
-/// Recorded; its gradient is the gather.
+/// The gradient of gather_rows: zeros of shape `table`, to which the rows of dy are added at the
+/// index. Recorded; its gradient is gather_rows.
 Tensor scatter_add_rows(const Tensor& dy, const Tensor& index, const Shape& table);
 
-/// dy without the rows that were looked up at `padding`. Recorded.
+/// Returns dy with 0 in the rows whose index is `padding`. Recorded.
 Tensor without_padding(const Tensor& dy, const Tensor& index, std::int64_t padding) {
   Shape column = Shape::filled(dy.dim(), 1);
   column[0] = index.numel();
   return where(eq(index, padding).reshape(column), ops::filled({}, 0, dy.dtype(), dy.device()), dy);
 }
 
-/// Rows of dim 0 by a dense int64 index of rank 1; recorded. wrap: negative ones count from the
-/// end. No gradient goes to row `padding` (-1: to every row).
+/// Selects rows of dim 0 by a contiguous int64 index of rank 1. Recorded. With `wrap`, negative
+/// indices count from the end. Row `padding` gets no gradient (-1: all rows get theirs).
 Tensor gather_rows(const char* op, const Tensor& x, const Tensor& index, bool wrap,
                    std::int64_t padding = -1) {
   const Tensor table = x.contiguous();

@@ -1,5 +1,5 @@
-// Changes in place. Each bumps the storage's version, so that a backward that saved the old numbers
-// says so instead of using the new ones.
+// In-place ops. Each increments the storage's version, so that a backward that saved the old values
+// throws instead of using the new ones.
 #include <braid/core/ops/elementwise.hpp>
 
 #include <braid/core/kernel_args/elementwise.hpp>
@@ -23,8 +23,9 @@ namespace ops {
 
 bool has_own_elements(const TensorImpl& t) noexcept {
   if (t.contiguous || t.numel < 2) return true;
-  // From the smallest stride on, each one must lead beyond all that the smaller ones reach. Views
-  // of dense memory do; strides that interleave otherwise are refused too.
+  // Sort the dims by stride. Each stride must exceed the largest offset that the smaller strides
+  // reach. This holds for views of contiguous memory. It also rejects interleaved strides that do
+  // not overlap.
   std::int64_t sizes[kMaxRank], steps[kMaxRank];
   int n = 0;
   for (int d = 0; d < t.shape.rank(); ++d) {
@@ -38,7 +39,7 @@ bool has_own_elements(const TensorImpl& t) noexcept {
     steps[at] = step;
     sizes[at] = t.shape[d];
   }
-  std::int64_t reached = 0;  // make_view checked that the whole extent fits
+  std::int64_t reached = 0;  // no overflow: make_view has checked the largest offset
   for (int i = 0; i < n; ++i) {
     if (steps[i] <= reached) return false;
     reached += (sizes[i] - 1) * steps[i];
@@ -68,7 +69,7 @@ void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
 
 namespace {
 
-/// t = op(t, other), other already of this dtype and device and broadcasting to it.
+/// Computes t = op(t, other). Requires t's dtype and device, and a shape that broadcasts to t's.
 void binary_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor& other,
                      double alpha) {
   if (t.numel() == 0) return;
@@ -85,8 +86,8 @@ void binary_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tenso
   t.storage()->bump_version();
 }
 
-/// t = op(t, number). A number that an integer tensor cannot hold must not be cut to one that it
-/// can; bool adds and multiplies with 0 and 1 alone.
+/// Computes t = op(t, number). Throws DTypeError for a fraction if t holds integers, and for a
+/// number other than 0 and 1 if t is bool.
 void number_in_place(const char* op, BinaryOp kind, const Tensor& t, const Scalar& value) {
   if (!is_floating(t.dtype()) &&
       (!value.is_whole() ||
@@ -97,7 +98,7 @@ void number_in_place(const char* op, BinaryOp kind, const Tensor& t, const Scala
   t.storage()->bump_version();
 }
 
-/// Checks `other` against t and brings it to t's dtype; a copy where it shares memory with t in
+/// Checks `other` against t and converts it to t's dtype. Copies it if it shares t's storage in
 /// another layout.
 Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
   check_device(op, t, other);
@@ -124,12 +125,12 @@ const Tensor& Tensor::copy_(const Tensor& source) const& {
     throw ShapeError(
         str("copy_: expected a shape that broadcasts to ", shape(), ", got ", source.shape()));
   if (source.id() == id()) return *this;
-  // integers carry no gradient
+  // integers have no gradient
   const bool recorded =
       is_floating(dtype()) && (needs_grad({source}) || (grad_enabled() && impl_->grad_fn));
-  // Between CPU devices the kernel reads the source where it is: one pass over the numbers instead
-  // of two. Elsewhere they arrive in memory of their own first, so that a copy that fails on the
-  // way has changed nothing.
+  // If both devices use host memory, the kernel reads the source directly: one pass instead of two.
+  // Otherwise the source is transferred into separate memory first, so that a failed transfer
+  // changes nothing.
   const bool within_reach =
       device_context(device()).host_memory && device_context(source.device()).host_memory;
   Tensor from = within_reach ? source.detach() : source.detach().to(device());
@@ -150,7 +151,7 @@ const Tensor& Tensor::fill_(const Scalar& value) const& {
   ops::check_in_place("fill_", *this, {});
   ops::fill_values(*this, ops::fill_value("fill_", value, dtype()));
   if (numel()) storage()->bump_version();
-  if (grad_enabled()) impl_->grad_fn = {};  // the old numbers are gone, and with them their history
+  if (grad_enabled()) impl_->grad_fn = {};  // the new values do not depend on the old graph
   return *this;
 }
 const Tensor& Tensor::zero_() const& { return fill_(0); }
@@ -158,7 +159,7 @@ const Tensor& Tensor::zero_() const& { return fill_(0); }
 namespace ops {
 namespace {
 
-/// t = t ± by * other.
+/// Computes t = t ± by * other.
 const Tensor& add_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor& other,
                            const Scalar& by) {
   check_in_place(op, t, other);
@@ -191,7 +192,7 @@ const Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const& {
 const Tensor& Tensor::mul_(const Tensor& other) const& {
   ops::check_in_place("mul_", *this, other);
   Tensor o = ops::operand("mul_", *this, other);
-  // the old numbers are needed for both gradients, so they are kept elsewhere
+  // the gradients need the old values, so copy them
   if (needs_grad({*this, other})) {
     if (o.storage() == storage()) o = o.clone();
     const SavedTensor saved(o);
@@ -212,7 +213,7 @@ const Tensor& Tensor::mul_(const Tensor& other) const& {
 const Tensor& Tensor::add_(const Scalar& value) const& {
   ops::check_in_place("add_", *this, {});
   ops::number_in_place("add_", BinaryOp::add, *this, value);
-  return *this;  // the gradient passes unchanged: the history stays as it is
+  return *this;  // the gradient does not change, so the graph stays as it is
 }
 const Tensor& Tensor::sub_(const Scalar& value) const& {
   ops::check_in_place("sub_", *this, {});

@@ -1,5 +1,5 @@
-// More changes in place: where a gradient is recorded the op runs on a copy of the old numbers,
-// whose result is written back with its history; else the kernel writes over its input.
+// More in-place ops. If a gradient is recorded, the op runs on a copy of the old values, and its
+// result is written back together with its graph. Otherwise the kernel overwrites its input.
 #include <cmath>
 
 #include <braid/core/kernel_args/elementwise.hpp>
@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-/// t = f(old t), with f's gradient.
+/// Sets t = f(old t), with the gradient of f.
 template <class F> const Tensor& recorded(const Tensor& t, F f) {
   const Tensor old = t.detach().clone();
   if (t.id()->grad_fn) detail::attach(old, t.id()->grad_fn, t.id()->output_nr);
@@ -22,7 +22,7 @@ template <class F> const Tensor& recorded(const Tensor& t, F f) {
   return t;
 }
 
-/// t = t op (other or number), floating point, of one dtype.
+/// Computes t = t op (other or number) for floating tensors of the same dtype.
 void binary_over(const char* op, BinaryOp kind, const Tensor& t, const Tensor* other,
                  double number) {
   if (t.numel() == 0) return;
@@ -39,13 +39,14 @@ void binary_over(const char* op, BinaryOp kind, const Tensor& t, const Tensor* o
   t.storage()->bump_version();
 }
 
-/// Throws unless `other` broadcasts to t's own shape.
+/// Throws ShapeError unless `other` broadcasts to the shape of t.
 void check_fits(const char* op, const Tensor& t, const Tensor& other) {
   if (broadcast_shapes(op, t.shape(), other.shape()) != t.shape())
     throw ShapeError(
         str(op, ": expected a shape that broadcasts to ", t.shape(), ", got ", other.shape()));
 }
-/// True if writing t while reading `other` element by element could read what was written.
+/// Returns true if an elementwise op that writes t could read elements of `other` after they were
+/// overwritten.
 bool overlaps(const Tensor& t, const Tensor& other) {
   return other.storage() == t.storage() &&
          !(other.storage_offset() == t.storage_offset() && other.shape() == t.shape() &&

@@ -6,7 +6,7 @@ namespace braid {
 
 namespace {
 
-/// The tensors brought to one dtype; none where they have one.
+/// Converts the tensors to their common dtype. Returns an empty list if their dtypes are equal.
 std::vector<Tensor> promoted(std::span<const Tensor> tensors) {
   DType dtype = tensors.front().dtype();
   bool same = true;

@@ -22,7 +22,7 @@ void fill_loop(Loop& loop, const Shape& shape, std::initializer_list<const Tenso
   loop.n = shape.numel();
   loop.rank = 0;
   for (int d = 0; d < shape.rank(); ++d) {
-    if (shape[d] == 1) continue;  // walked nowhere
+    if (shape[d] == 1) continue;  // its stride is never used
     std::int64_t step[Loop::kOperands];
     std::size_t k = 0;
     for (const TensorImpl* t : operands) {
@@ -90,7 +90,7 @@ ReducedDims::ReducedDims(const char* op, const Tensor& x, const Shape& dims) {
     else if (__builtin_mul_overflow(count, shape[d], &count)) count = INT64_MAX;
   }
   if (none) count = 0;
-  // a result as large as x finds no memory
+  // if the result is large too, its allocation fails instead
   else if (x.numel() > kMostRepeated && kept.numel() <= kMostRepeated) check_repeated(op, x);
 }
 

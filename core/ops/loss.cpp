@@ -1,5 +1,5 @@
-// Losses with kernels of their own: one pass forward, one backward; the backward is an op with a
-// gradient made of plain ops.
+// Losses with their own kernels: one pass forward and one backward. The backward is itself an op,
+// whose gradient consists of plain ops.
 #include <algorithm>
 #include <limits>
 
@@ -20,7 +20,7 @@ namespace {
   return ops::filled({}, value, dtype, device);
 }
 
-/// What a cross entropy of rows keeps for its gradient, beside the logits.
+/// What the gradient of a cross entropy of rows needs besides the logits.
 struct Rows {
   Tensor labels, weight, lse, total;  // weight and total may be undefined: all 1
   double label_smoothing;
@@ -43,8 +43,9 @@ template <class Args> void describe(Args& args, const Tensor& x, const Rows& row
   if (rows.total.defined()) args.total = rows.total.id()->data();
 }
 
-/// The gradient of the rows' losses: f (s softmax(x) - t), where t is what the classes count in a
-/// row, s = Σ t, and f = dy, over the total for a mean. dy is a number, or one a row. Recorded.
+/// Returns the gradient of the rows' losses, f (s softmax(x) - t). t is the weight of each class in
+/// a row, s = Σ t, and f = dy, divided by the total for a mean. dy is one number, or one per row.
+/// Recorded.
 Tensor cross_entropy_backward(const Tensor& x, const Rows& rows, const Tensor& dy) {
   Tensor dx = make_tensor(x.shape(), x.dtype(), x.device());
   const Tensor factor = dy.contiguous();
@@ -82,10 +83,11 @@ Tensor cross_entropy_backward(const Tensor& x, const Rows& rows, const Tensor& d
   return record("cross_entropy_backward", {x, dy}, dx, std::move(gradient));
 }
 
-/// Rows of logits [rows, classes], labels [rows].
+/// A loss and the divisor of its mean, or a loss and a weight for each label.
 struct RowLoss {
   Tensor loss, total;
 };
+/// x: logits [rows, classes]; labels: [rows].
 RowLoss cross_entropy_rows(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& o,
                            bool wants_total) {
   const std::int64_t count = x.shape()[0];
@@ -119,13 +121,13 @@ RowLoss cross_entropy_rows(const Tensor& x, const Tensor& labels, const CrossEnt
   if (!needs_grad({x})) return {loss, total};
   if (o.reduction == Reduction::mean) rows.total = total;
   auto gradient = [sx = SavedTensor(x), sl = SavedTensor(labels), rows](const Tensor& dy) -> Grads {
-    (void)sl.get();  // the kernel reads the labels again
+    (void)sl.get();  // throws if the labels have changed, because the kernel reads them again
     return {cross_entropy_backward(sx.get(), rows, dy)};
   };
   return {record("cross_entropy", {x}, loss, std::move(gradient)), total};
 }
 
-/// [n, classes, d1, …] as rows [n · d1 · …, classes].
+/// Returns x [n, classes, d1, …] as rows [n · d1 · …, classes].
 Tensor as_rows(const Tensor& x) {
   if (x.dim() == 2) return x.contiguous();
   Shape order{0};
@@ -135,7 +137,7 @@ Tensor as_rows(const Tensor& x) {
       {x.numel() / std::max<std::int64_t>(x.shape()[1], 1), x.shape()[1]});
 }
 
-/// The labels' shape for these logits.
+/// Returns the shape of the labels for these logits.
 Shape shape_of_labels(const Tensor& logits) {
   Shape shape = logits.shape();
   shape.erase(1);
@@ -168,7 +170,7 @@ void check_labels(const char* op, const Tensor& logits, const Tensor& labels) {
                          ", got ", labels.shape()));
 }
 
-/// Cross entropy with probabilities, a row each.
+/// Cross entropy with probabilities as targets: one loss per row.
 Tensor soft_rows(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
   const Tensor x = as_rows(logits);
   Tensor t = as_rows(target);
@@ -178,7 +180,7 @@ Tensor soft_rows(const Tensor& logits, const Tensor& target, const CrossEntropyO
   return neg(sum(t * log_softmax(x), {1}));
 }
 
-/// The loss as asked for, and what mean divides by where that is wanted.
+/// Returns the loss with the given reduction and, if `wants_total`, the divisor of the mean.
 RowLoss cross_entropy_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o,
                          bool wants_total) {
   check_logits("cross_entropy", logits, target, o.weight);
@@ -202,7 +204,7 @@ RowLoss cross_entropy_of(const Tensor& logits, const Tensor& target, const Cross
   return result;
 }
 
-/// The loss of each label, and its weight, which is 0 where the label is ignored.
+/// Returns the loss of each label, and its weight, which is 0 if the label is ignored.
 RowLoss nll_each(const Tensor& x, const Tensor& labels, const NllOptions& o) {
   check_logits("nll_loss", x, labels, o.weight);
   check_labels("nll_loss", x, labels);
@@ -212,7 +214,7 @@ RowLoss nll_each(const Tensor& x, const Tensor& labels, const NllOptions& o) {
   const Tensor weights = o.weight.defined()
                              ? o.weight.detach()
                              : ones({x.shape()[1]}, {.device = x.device(), .dtype = x.dtype()});
-  // a label outside the classes is found here
+  // pick_rows detects a label outside the classes
   const Tensor weight = where(ignored, zero, ops::pick_rows("nll_loss", weights, valid));
   const Tensor place =
       add(mul(arange(rows.shape()[0], {.device = x.device()}), x.shape()[1]), valid);
@@ -222,7 +224,7 @@ RowLoss nll_each(const Tensor& x, const Tensor& labels, const NllOptions& o) {
   return {where(ignored, zero, neg(picked * weight)), weight};
 }
 
-/// da = 2 scale (a - b) dy. Recorded.
+/// Returns da = 2 scale (a - b) dy. Recorded.
 Tensor mse_backward(const Tensor& a, const Tensor& b, const Tensor& dy, double scale) {
   Tensor da = make_tensor(a.shape(), a.dtype(), a.device());
   if (a.numel())

@@ -1,44 +1,44 @@
 #pragma once
-// Elementwise values without history: what the recorded ops of unary.cpp, binary.cpp, functions.cpp
-// and choose.cpp are made of.
+// Elementwise functions that are not recorded. The recorded ops of unary.cpp, binary.cpp,
+// functions.cpp and choose.cpp use them.
 #include <braid/core/kernel_args/elementwise.hpp>
 
 #include "common.hpp"
 
 namespace braid::ops {
 
-/// f(x), of x's dtype.
+/// Computes f(x) in x's dtype.
 [[nodiscard]] Tensor unary(const char* op, UnaryOp kind, const Tensor& x, double alpha = 0);
-/// a op b; both of one dtype and device.
+/// Computes a op b. Requires the same dtype and device for both.
 [[nodiscard]] Tensor binary(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b,
                             double alpha = 1);
-/// out = t op value, or value op t where `reversed`, both of one shape; out may be t. Beside
-/// integers the value is whole, and wraps around in their type.
+/// Computes out = t op value, or value op t if `reversed`. out and t have the same shape; out may
+/// be t. For integers, the value must be whole, and wraps around in their type.
 void scalar_into(const char* op, BinaryOp kind, const Tensor& out, const Tensor& t,
                  const Scalar& value, bool reversed = false);
-/// t op value, or value op t where `reversed`.
+/// Computes t op value, or value op t if `reversed`.
 [[nodiscard]] Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t,
                                  const Scalar& value, bool reversed = false);
 
-/// Both operands brought to one dtype and checked. Holds copies only where a conversion is needed.
+/// Checks two operands and converts them to one dtype. Holds copies only if a conversion is needed.
 struct Pair {
   Pair(const char* op, const Tensor& x, const Tensor& y, bool floating = false);
   const Tensor *a, *b;
   Tensor held_a, held_b;
 };
 
-/// x in the dtype in which it is computed with the number: a number must not silently become
+/// Converts x to the dtype of an op with the number, so that a number does not silently become
 /// another one in an integer tensor.
 [[nodiscard]] Tensor for_scalar(const Tensor& x, const Scalar& value);
-/// Compares the numbers themselves, also where x's integers cannot hold the value: 1 < 3e9 in int32
+/// Compares exact values, even if x's integer type cannot hold the value: 1 < 3e9 is true in int32
 /// too.
 [[nodiscard]] Tensor compared(const char* op, BinaryOp kind, const Tensor& x, const Scalar& value);
 
-/// Negation, absolute value and the like have no meaning for bool: throws DTypeError.
+/// Returns x. Throws DTypeError for bool, for which negation, absolute value etc. have no meaning.
 const Tensor& numbers(const char* op, const Tensor& x);
-/// Throws DeviceError, or ShapeError, unless the tensors are on one device and broadcast.
+/// Throws DeviceError unless the tensors are on one device, ShapeError unless they broadcast.
 void check_together(const char* op, std::initializer_list<const Tensor*> tensors);
-/// A gradient of zeros.
+/// Returns a gradient of zeros.
 [[nodiscard]] inline Tensor zeros_as(const Tensor& dy) {
   return filled(dy.shape(), 0, dy.dtype(), dy.device());
 }

@@ -1,4 +1,5 @@
-// Elements by truth values. How many are true decides a shape, so the host waits for it.
+// masked_select, nonzero, one_hot. The shape of the result depends on values, such as the number of
+// true elements, so the host waits for them.
 #include <algorithm>
 
 #include <braid/core/ops/create.hpp>
@@ -12,7 +13,8 @@
 namespace braid {
 namespace {
 
-/// The places of what is true, in row-major order: a stable sort moves them to the front.
+/// Returns the indices of the true elements in row-major order. topk is stable, so it returns them
+/// in this order.
 Tensor places_of_true(const Tensor& mask) {
   const Tensor flat = mask.detach().reshape({-1});
   return topk(flat, sum(flat).item<std::int64_t>()).indices;

@@ -1,4 +1,4 @@
-// Matrix products: the checks and layouts; the arithmetic is KernelTable::gemm and gemm_pair.
+// Matrix products: checks and layouts. KernelTable::gemm and gemm_pair do the arithmetic.
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -14,7 +14,7 @@
 namespace braid {
 namespace {
 
-/// The last two dims of a tensor as the kernel wants them: unit stride in one of them.
+/// A tensor whose last two dims suit the kernel: one of them has stride 1. Copies it if necessary.
 struct Matrix {
   explicit Matrix(const Tensor& t) : held(t) {
     if (!take()) {
@@ -54,15 +54,15 @@ void check_matmul(const char* op, const Tensor& a, const Tensor& b) {
     throw DTypeError(str(op, ": expected floating point, int32 or int64, got ", a.dtype()));
 }
 
-/// op(a) op(b) of the last two dims, op transposing where ta or tb; equal batch dims; bias [n] or
-/// undefined; sum_a: the sums of op(a)'s rows too, of matrices whose product is not empty. Holds
-/// what the kernel reads until it is queued.
+/// The product op(a) op(b) of the last two dims; op transposes if ta or tb. Requires equal batch
+/// dims. bias: [n] or undefined. sum_a: also sums the rows of op(a); requires matrices whose
+/// product is not empty. Keeps the memory that the kernel reads alive until the kernel is queued.
 class Product {
  public:
   Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb, const Tensor& bias,
           Activation activation, bool sum_a)
       : op_(op),
-        // before the operands may be copied: a result that cannot be is refused first
+        // allocated before any operand is copied, so that an impossible result fails first
         c_(make_tensor(shape_of(a, ta, b, tb), a.dtype(), a.device())) {
     if (sum_a) sum_a_ = make_tensor({c_.shape()[0]}, a.dtype(), a.device());
     if (c_.numel() == 0) return;
@@ -93,7 +93,7 @@ class Product {
     args_.batch_c = args_.m * args_.n;
   }
 
-  /// The innermost batch dim goes to the kernel; those outside it are walked here.
+  /// The kernel handles the innermost batch dim. This function loops over the outer ones.
   void launch() const {
     if (c_.numel() == 0) return;
     const int r = c_.dim();
@@ -108,7 +108,7 @@ class Product {
         at_b += rest % c_.shape()[d] * y_.strides()[d];
         rest /= c_.shape()[d];
       }
-      // without elements there is no place
+      // an operand without elements may have no memory
       if (args_.a) args.a = static_cast<const char*>(args_.a) + at_a * size;
       if (args_.b) args.b = static_cast<const char*>(args_.b) + at_b * size;
       args.c = static_cast<char*>(args_.c) + i * args.batch * args.batch_c * size;
@@ -116,7 +116,7 @@ class Product {
     }
   }
 
-  /// Two products of matrices, neither of them empty.
+  /// Computes two products of matrices, neither of them empty, with one kernel call.
   static void launch_pair(const Product& first, const Product& second) {
     braid::launch(second.op_, first.c_.device(), &KernelTable::gemm_pair,
                   GemmPairArgs{first.args_, second.args_});
@@ -138,7 +138,7 @@ class Product {
   GemmArgs args_{};
 };
 
-/// No history.
+/// Computes a product. Not recorded.
 Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb,
                const Tensor& bias = {}, Activation activation = Activation::none) {
   const Product made(op, a, ta, b, tb, bias, activation, false);
@@ -146,8 +146,8 @@ Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool t
   return made.result();
 }
 
-/// product, recorded: each gradient is again a product of the two others, transposed as needed, so
-/// no view is ever made.
+/// A recorded product. Each gradient is again a product, of the two other tensors, transposed as
+/// needed. So no views are created.
 Tensor batched(const Tensor& a, bool ta, const Tensor& b, bool tb) {
   Tensor c = product("matmul", a, ta, b, tb);
   if (!needs_grad({a, b})) return c;
@@ -207,7 +207,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 
 namespace {
 
-/// {dyᵀ x, Σ_rows dy}, neither of them empty, in one pass over dy; recorded.
+/// Returns {dyᵀ x, Σ_rows dy}, neither of them empty, from one pass over dy. Recorded.
 std::pair<Tensor, Tensor> weight_and_bias_grads(const Tensor& dy, const Tensor& x) {
   const Product made("linear_backward", dy, true, x, false, {}, Activation::none, true);
   made.launch();
@@ -226,8 +226,8 @@ std::pair<Tensor, Tensor> weight_and_bias_grads(const Tensor& dy, const Tensor& 
   return {outputs[0], outputs[1]};
 }
 
-/// The gradients of z = x wᵀ + b: db beside dW, from one pass over dz; dx and dW together, unless
-/// they are to be differentiated again.
+/// Returns the gradients of z = x wᵀ + b. One pass over dz computes dW and db. dx and dW are
+/// computed together, unless they have to be differentiated again.
 Grads linear_grads(const Tensor& dz, const SavedTensor& saved_x, const SavedTensor& saved_weight,
                    Needs needs) {
   Tensor x, weight, dx, dw, db;
@@ -248,7 +248,7 @@ Grads linear_grads(const Tensor& dz, const SavedTensor& saved_x, const SavedTens
   return {std::move(dx), std::move(dw), std::move(db)};
 }
 
-/// y = activation(x wᵀ + b) for a matrix x; recorded.
+/// Computes y = activation(x wᵀ + b) for a matrix x. Recorded.
 Tensor linear_rows(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                    Activation activation) {
   Tensor y = product(op, x, false, weight, true, bias, activation);
@@ -266,7 +266,7 @@ Tensor linear_rows(const char* op, const Tensor& x, const Tensor& weight, const 
                 });
 }
 
-/// Any rank of x: its rows are those of a matrix.
+/// The same for x of any rank, whose leading dims become rows. Checks the operands.
 Tensor linear_with(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                    Activation activation) {
   check_matmul(op, x, weight);

@@ -11,11 +11,11 @@
 namespace braid {
 namespace {
 
-/// `largest` is each row's.
+/// Throws ArgumentError for invalid weights. `largest`: the largest weight of each row.
 void check_weights(const Tensor& weights, const Tensor& largest, std::int64_t samples,
                    bool with_replacement) {
   if (weights.numel() == 0) return;  // no rows
-  // NaN wins every minimum, and is not >= 0.
+  // The minimum of numbers with a NaN is NaN, which is not >= 0.
   if (const double least = min(weights).item<double>(); !(least >= 0))
     throw ArgumentError(str("multinomial: expected weights that are not negative, got ", least));
   if (const double most = max(largest).item<double>(); !std::isfinite(most))
@@ -55,13 +55,13 @@ Tensor multinomial(const Tensor& weights, std::int64_t samples, bool replacement
     return rand(shape, {.device = w.device(), .dtype = DType::float64, .seed = seed});
   };
   if (with_replacement) {
-    // The sum is 1 at least, so that a draw times it is less than it, whatever is rounded.
+    // The total is at least 1. So a draw times the total is less than the total, even if rounded.
     const Tensor running = cumsum(w / largest, -1), total = running.narrow(-1, categories - 1, 1);
-    // how many sums a draw has passed
+    // the number of running sums that are <= the draw
     return le(running.unsqueeze(-2), (draws(samples) * total).unsqueeze(-1)).sum({-1});
   }
-  // The time until a category comes first is exponential, of rate w: those with the earliest times.
-  // Logarithms, for weights of any size.
+  // Draws an exponential time of rate w for each category, and takes the earliest ones. Compares
+  // logarithms, so that weights may have any magnitude.
   const Tensor unit = neg(log(1.0 - draws(categories))) + 1e-300;
   return topk(log(unit) - log(w), samples, -1, false).indices;
 }

@@ -1,4 +1,4 @@
-// Layer norm, RMS norm and group norm: dense rows with statistics of their own.
+// Layer norm, RMS norm and group norm: contiguous rows, each with its own statistics.
 #include <braid/core/ops/norm.hpp>
 
 #include <limits>
@@ -11,8 +11,8 @@ namespace braid {
 namespace ops {
 namespace {
 
-/// The rows of the kernel: `groups` of them have weights of their own, one for every `inner`
-/// elements.
+/// The rows of the kernel, of n elements each. Row i uses the weights of group i % groups, one
+/// weight for every `inner` elements.
 struct Rows {
   std::int64_t rows, n, groups, inner;
 };
@@ -70,7 +70,7 @@ Tensor norm_rows(const char* op, const Tensor& input, const Tensor& weight_in,
                 });
 }
 
-/// layer_norm and rms_norm: rows of the last dims.
+/// layer_norm and rms_norm, whose rows are the last dims.
 Tensor norm_last(const char* op, const Tensor& x, const Shape& over, const Tensor& weight,
                  const Tensor& bias, bool center, double eps) {
   check_floating(op, x);
@@ -125,11 +125,11 @@ Tensor group_norm(const Tensor& x, std::int64_t num_groups, const Tensor& weight
   ops::check_affine(op, "weight", x, weight, {channels});
   ops::check_affine(op, "bias", x, bias, {channels});
   ops::check_eps(op, eps);
-  std::int64_t groups = 0;  // of all images: more than elements where there are no channels
+  std::int64_t groups = 0;  // of all images; without channels it can exceed the number of elements
   if (__builtin_mul_overflow(batch, num_groups, &groups))
     throw ArgumentError(str(op, ": expected at most 2^63 - 1 groups in all, got ", num_groups,
                             " for x ", x.shape()));
-  std::int64_t inner = 1;  // a tensor without elements may have sizes whose product is too large
+  std::int64_t inner = 1;  // without elements, 0 or 1: the product of the sizes could overflow
   for (int d = 2; d < x.dim(); ++d) inner *= x.numel() == 0 ? x.shape()[d] != 0 : x.shape()[d];
   const std::int64_t n = channels / num_groups * inner;
   if (batch == 1 && n == 1)

@@ -1,5 +1,5 @@
 #pragma once
-// What the normalisations share: checks, and the gradient made of recorded ops.
+// Shared by the normalisations: checks, and the gradient as recorded ops.
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/norm.hpp>
 #include <braid/core/ops/reduce.hpp>
@@ -8,7 +8,7 @@
 
 namespace braid::ops {
 
-/// Statistics of float16 and bfloat16 are float32.
+/// Returns the dtype of statistics: float32 for float16 and bfloat16, else that of x.
 [[nodiscard]] inline DType statistics_type(DType t) {
   return t == DType::float64 ? t : DType::float32;
 }
@@ -19,7 +19,7 @@ namespace braid::ops {
   return t.defined() ? t.contiguous() : t;
 }
 
-/// weight or bias: on x's device, of its dtype, of that shape.
+/// Throws unless the weight or bias is undefined, or has x's device and dtype and the given shape.
 inline void check_affine(const char* op, const char* name, const Tensor& x, const Tensor& t,
                          const Shape& shape) {
   if (!t.defined()) return;
@@ -33,7 +33,7 @@ inline void check_eps(const char* op, double eps) {
   if (!(eps >= 0)) throw ArgumentError(str(op, ": expected eps >= 0, got ", eps));
 }
 
-/// How x is looked at: a view of it, the dims that statistics are taken over, the view of weight
+/// How x is viewed: its shape, the dims that statistics are computed over, and the shape of weight
 /// and bias that broadcasts to it.
 struct NormView {
   Shape shape, dims, affine;
@@ -41,7 +41,7 @@ struct NormView {
   double eps;
 };
 
-/// dx, dweight, dbias by recorded ops.
+/// Returns dx, dweight and dbias, computed with recorded ops.
 inline Grads composed_norm_backward(const Tensor& x, const Tensor& weight, const Tensor& dy,
                                     const NormView& view, Needs needs) {
   const DType t = statistics_type(x.dtype());

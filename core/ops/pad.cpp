@@ -1,4 +1,4 @@
-// Elements before and after.
+// Padding: adds elements before and after the elements of a dim, or removes some.
 #include <algorithm>
 #include <vector>
 
@@ -11,11 +11,12 @@
 namespace braid {
 namespace {
 
-/// What a dim of n becomes, before and after; negative ones cut off. Throws ShapeError.
+/// Returns the size of a dim of size n after padding. Negative numbers remove elements. Throws
+/// ShapeError if the size is negative or overflows.
 std::int64_t padded_size(std::int64_t n, std::int64_t before, std::int64_t after, const Tensor& x,
                          const Shape& sizes) {
   std::int64_t size = 0;
-  // no size, and nothing that could be negated
+  // INT64_MIN is not a valid size, and cannot be negated
   const bool extreme = before == INT64_MIN || after == INT64_MIN;
   if (extreme || __builtin_add_overflow(n, before, &size) ||
       __builtin_add_overflow(size, after, &size) || size < 0)
@@ -24,8 +25,8 @@ std::int64_t padded_size(std::int64_t n, std::int64_t before, std::int64_t after
   return size;
 }
 
-/// One constant all around. Its gradient is the part of dy that lies inside; that one's gradient is
-/// a pad with 0.
+/// Pads with a constant. The gradient is the inner part of dy, computed by a pad with negative
+/// sizes.
 Tensor pad_constant(const Tensor& x, const Shape& sizes, const Scalar& value) {
   Shape shape = x.shape();
   const auto before = [&](int d) {
@@ -51,7 +52,7 @@ Tensor pad_constant(const Tensor& x, const Shape& sizes, const Scalar& value) {
   return record("pad", {x}, y, [back](const Tensor& dy) -> Grads { return {pad(dy, back)}; });
 }
 
-/// Which element stands at place i of n, i < 0 or i >= n.
+/// Returns the index of the element of n that position i repeats; i may be < 0 or >= n.
 std::int64_t source(PadMode mode, std::int64_t i, std::int64_t n) {
   switch (mode) {
     case PadMode::reflect: return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;

@@ -1,5 +1,5 @@
-// Pooling and resizing: three kernels of max pooling, and one that takes weighted means and their
-// transposes (means of windows, resizing and both gradients).
+// Pooling and resizing. Three kernels do max pooling. One computes weighted means and their
+// transposes (average pooling, resizing and the gradients of both).
 #include <braid/core/ops/pool.hpp>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kLargest = std::int64_t{1} << 31;
 
-/// Both dims, and the images that they belong to.
+/// The two spatial axes, and the sizes of the images.
 struct Pool {
   const char* op;
   std::int64_t n, c;
@@ -30,7 +30,7 @@ ImageStrides strides_of(const Tensor& t) {
   return {{s[0], s[1], s[2], s[3]}};
 }
 
-/// t in one of the two orders that the kernels are fast in; without history.
+/// Returns t in one of the two layouts for which the kernels are fast. Not recorded.
 Tensor images(const Tensor& t) {
   if (t.is_contiguous() || ops::is_channels_last(*t.id())) return t;
   Tensor dense = make_tensor(t.shape(), t.dtype(), t.device());
@@ -45,7 +45,7 @@ Tensor result(const Shape& shape, bool channels_last, DType dtype, Device device
   return !t.is_contiguous() && ops::is_channels_last(*t.id());
 }
 
-/// t with the strides of an index.
+/// Returns t with the strides of an index.
 Tensor beside(const Tensor& t, const Tensor& index) {
   bool same = true;
   for (int d = 0; d < 4; ++d)
@@ -61,7 +61,8 @@ Tensor beside(const Tensor& t, const Tensor& index) {
 
 Tensor max_backward(const Pool& p, const Tensor& dy, const Tensor& index);
 
-/// y at the index: max pooling again, of another image.
+/// Returns the elements of x at the index, which comes from max pooling of another image. It is the
+/// gradient of max_backward.
 Tensor max_pick(const Pool& p, const Tensor& x, const Tensor& index) {
   Tensor y = make_tensor_on(make_tensor(p.output(), x.dtype(), x.device()).storage(), p.output(),
                             index.strides(), 0, x.dtype());
@@ -100,7 +101,7 @@ Tensor max_backward(const Pool& p, const Tensor& dy, const Tensor& index) {
                 [p, index](const Tensor& g2) -> Grads { return {max_pick(p, g2, index)}; });
 }
 
-/// {y, int32 index}.
+/// Returns {y, int32 index}.
 std::pair<Tensor, Tensor> max_forward(Pool p, const Tensor& a) {
   const Tensor x = images(a);
   p.last = is_last(x);
@@ -125,7 +126,8 @@ std::pair<Tensor, Tensor> max_forward(Pool p, const Tensor& a) {
 
 // ---- weighted means
 
-/// transposed: the gradient. Each is the gradient of the other.
+/// Computes weighted means of a or, with `transposed`, their gradient. Each is the gradient of the
+/// other.
 Tensor resampled(const Pool& p, const Tensor& a, bool transposed) {
   const Tensor x = images(a);
   Tensor y = result(transposed ? p.input() : p.output(), is_last(x), x.dtype(), x.device());
@@ -179,7 +181,8 @@ void check_images(const char* op, const Tensor& x, int spatial) {
   }
 }
 
-/// Images of height 1 for sequences, a batch of one where there is none, and back: f(x as images).
+/// Calls f with x as a batch of images, and removes the dims that this added from the result. A
+/// sequence becomes an image of height 1, an input without batch dim a batch of one.
 template <class F> Tensor as_images(const Tensor& x, int spatial, F f) {
   const bool alone = x.dim() == spatial + 1;
   Tensor images = alone ? x.unsqueeze(0) : x;
@@ -199,7 +202,7 @@ struct Window {
   std::int64_t divisor = 0;
 };
 
-/// Windows over x as images; the height of a sequence has windows of 1.
+/// Returns the windows over the images x. In a sequence, the height has windows of size 1.
 Pool windows(const char* op, const Tensor& x, const Window& w) {
   check_option(op, "kernel", w.kernel, 1);
   check_option(op, "stride", w.stride, 1);
@@ -222,7 +225,7 @@ Pool windows(const char* op, const Tensor& x, const Window& w) {
           str(op, ": expected a window no larger than the padded image, got one that reaches over ",
               reach, " of ", a.in + 2 * a.pad));
     a.out = (room + (w.ceil_mode ? a.stride - 1 : 0)) / a.stride + 1;
-    // the last window must begin inside
+    // the last window must begin inside the image or the padding before it
     if (w.ceil_mode && (a.out - 1) * a.stride >= a.in + a.pad) --a.out;
     for (std::int64_t o = 0; o < a.out && o * a.stride < a.pad; ++o)
       if (seen_by(a, o).first >= a.in)
@@ -350,12 +353,12 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
   return as_images(x, spatial, [&](const Tensor& images) {
     Pool p{op, images.shape()[0], images.shape()[1], {}};
     for (int d = 0; d < 2; ++d) {
-      if (spatial == 1 && d == 0) continue;  // the height of a sequence: one element, seen as it is
+      if (spatial == 1 && d == 0) continue;  // the height of a sequence is 1 and stays 1
       Axis& a = p.axis[d];
       a.kind = o.mode == Interpolation::nearest ? Axis::Kind::nearest : Axis::Kind::linear;
       a.in = images.shape()[2 + d];
       a.out = size.of[d];
-      double scale = 0;  // what one step in the result is in the image
+      double scale = 0;  // distance in the image for one step in the result
       if (o.scale_factor) {
         const double grown = static_cast<double>(a.in) * factor[d];
         if (!(factor[d] > 0))

@@ -1,4 +1,4 @@
-// Products under their narrower names: each is a check, then matmul.
+// Products for specific ranks (mm, bmm, mv, dot) and tensordot: checks, then matmul. Also outer.
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/linear.hpp>
 
@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-/// One device, one dtype that has products, the two ranks.
+/// Throws unless a and b have one device, one dtype that supports products, and the given ranks.
 void check_operands(const char* op, const Tensor& a, const Tensor& b, int rank_a, int rank_b) {
   ops::check_device(op, a, b);
   ops::check_dtype(op, a, b);
@@ -24,7 +24,7 @@ void check_inner(const char* op, const Tensor& a, const Tensor& b, std::int64_t 
         str(op, ": expected equal inner dimensions, got ", a.shape(), " and ", b.shape()));
 }
 
-/// The dims of x from the front, or those left over.
+/// The wanted dims of x as indices >= 0. others() returns the remaining dims.
 struct Dims {
   Shape dims;
   bool taken[kMaxRank] = {};
@@ -102,7 +102,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& dims_a, const Sh
     const std::int64_t da = of_a.dims[i], db = of_b.dims[i], n = a.shape()[static_cast<int>(da)],
                        m = b.shape()[static_cast<int>(db)];
     if (n == m) continue;
-    if (n == 1) y = y.sum({db}, true).to(b.dtype());  // sums of int32 are int64
+    if (n == 1) y = y.sum({db}, true).to(b.dtype());  // a sum of int32 is int64
     else if (m == 1) x = x.sum({da}, true).to(a.dtype());
     else
       throw ShapeError(str("tensordot: expected equal sizes of dim ", da, " of a and dim ", db,

@@ -23,7 +23,7 @@ double largest_of(DType dtype) {
   }
 }
 
-/// The least and the largest integer that a type holds, as far as int64 does.
+/// Returns the smallest and the largest integer that a type can hold, within int64.
 std::pair<std::int64_t, std::int64_t> whole_numbers_of(DType dtype) {
   switch (dtype) {
     case DType::bool_: return {0, 1};
@@ -126,7 +126,7 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
   if (dtype == DType::int64)
     return fill_random("randint", RandomKind::integers, shape, options, DType::int64, 0, 0, low,
                        high);
-  TensorOptions plain = options;  // one definition of the numbers: int64, then converted
+  TensorOptions plain = options;  // the same numbers for all dtypes: drawn as int64, then converted
   plain.dtype = DType::int64;
   plain.requires_grad = false;
   const Tensor t =
@@ -142,8 +142,7 @@ Tensor randperm(std::int64_t n, const TensorOptions& options) {
   host.dtype = DType::int64;
   host.requires_grad = false;
   const Tensor order = arange(n);
-  // Draws of 62 bits, reduced by the remainder: the bias is below 2^-30 for any n that fits in
-  // memory.
+  // Takes the remainder of 62-bit draws. The bias is below 2^-30 for any n that fits in memory.
   const Tensor draws = n > 1 ? randint(0, std::int64_t{1} << 62, {n - 1}, host) : order;
   auto* p = order.data<std::int64_t>();
   const auto* d = draws.data<std::int64_t>();

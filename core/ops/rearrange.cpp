@@ -1,4 +1,4 @@
-// Copies in another order: flipped, rolled, repeated.
+// Copies with rearranged elements: flip, roll, repeat, repeat_interleave.
 #include <braid/core/kernel_args/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
 #include <braid/core/ops/shape.hpp>
@@ -17,8 +17,7 @@ Tensor flip(const Tensor& x, const Shape& dims) {
   }
   Tensor y = make_tensor(x.shape(), x.dtype(), x.device());
   if (y.numel()) {
-    // Flipped dims are read from their end, with negative strides: within x, as its extent was
-    // checked.
+    // Reads flipped dims from their end, with negative strides. All offsets are within x.
     Shape strides = x.strides();
     std::int64_t first = 0;
     for (int d = 0; d < rank; ++d) {
@@ -58,8 +57,8 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims) {
 
 namespace {
 
-/// [outer, n, inner] → [outer, n, inner] with dim 1 repeated: all of it at once, or each element
-/// after itself.
+/// Repeats dim d: as a whole ([a, b] → [a, b, a, b]), or with `each` element by element ([a, b] →
+/// [a, a, b, b]).
 Tensor repeated(const Tensor& x, int d, std::int64_t times, bool each) {
   std::int64_t outer = 1, inner = 1;
   for (int i = 0; i < d; ++i) outer *= x.shape()[i];
@@ -86,7 +85,7 @@ Tensor repeat(const Tensor& x, const Shape& times) {
     if (times[d] < 0) throw ArgumentError(str("repeat: expected numbers >= 0, got ", times));
     if (times[d] != 1) y = repeated(y, d, times[d], false);
   }
-  return y.storage() == x.storage() ? y.clone() : y;  // PyTorch's is always a copy
+  return y.storage() == x.storage() ? y.clone() : y;  // always a copy, as in PyTorch
 }
 
 Tensor repeat_interleave(const Tensor& x, std::int64_t times, std::optional<std::int64_t> dim) {

@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-/// What is reduced, with its strides.
+/// The dims of a reduction, with the strides of the kept and of the reduced ones.
 struct Plan : ops::ReducedDims {
   Plan(const char* op, const Tensor& x, const Shape& dims) : ReducedDims(op, x, dims) {
     for (int d = 0; d < x.dim(); ++d) {
@@ -19,7 +19,7 @@ struct Plan : ops::ReducedDims {
   Shape keep_strides, over_sizes, over_strides;
 };
 
-/// Without history; the result has the reduced dims dropped or kept as 1.
+/// Not recorded. The result drops the reduced dims, or keeps them as 1.
 Tensor reduce(const char* op, ReduceOp kind, const Tensor& x, const Plan& plan, bool keepdim,
               DType out_type, double scale) {
   Tensor y = make_tensor(keepdim ? plan.kept_dims : plan.kept, out_type, x.device());
@@ -50,7 +50,7 @@ Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, const Shape& dims
                 [sx = SavedTensor(x), sy = SavedTensor::output(y), kept = plan.kept_dims,
                  dims](const Tensor& dy) -> Grads {
                   const Tensor all = sx.get().detach(), best = sy.get().detach().reshape(kept);
-                  // a NaN was chosen among the NaNs
+                  // if the result is NaN, the NaNs share the gradient
                   const Tensor chosen =
                       where(ne(best, best), ne(all, all), eq(all, best)).to(dy.dtype());
                   return {chosen * (dy.reshape(kept) / sum(chosen, dims, true))};
@@ -80,7 +80,7 @@ Tensor sum(const Tensor& x, const Shape& dims, bool keepdim) {
 Tensor mean(const Tensor& x, const Shape& dims, bool keepdim) {
   ops::check_floating("mean", x);
   const Plan plan("mean", x, dims);
-  // infinite for the mean of nothing: 0 times it is NaN
+  // infinite for the mean of no elements, so that the result 0 * inf is NaN
   const double scale = 1.0 / static_cast<double>(plan.count);
   Tensor y = reduce("mean", ReduceOp::sum, x, plan, keepdim, x.dtype(), scale);
   if (!needs_grad({x})) return y;
@@ -108,7 +108,7 @@ Tensor argmin(const Tensor& x) { return argmin(x.detach().reshape({-1}), 0); }
 
 namespace {
 
-/// max or min of truth values; `of_nothing` of nothing.
+/// Returns the max or min of x as bool, or `of_nothing` where there are no elements.
 Tensor truth(const char* op, ReduceOp kind, bool of_nothing, const Tensor& x, const Shape& dims,
              bool keepdim) {
   const Plan plan(op, x, dims);

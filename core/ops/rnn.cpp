@@ -1,6 +1,7 @@
-// Recurrent layers over whole sequences, fused: products and one kernel a step. The states of all
-// steps lie in one tensor with the first state before them (behind them in reverse), so that what
-// h_before is to every step is one dense matrix for the product of dW_hh.
+// Fused recurrent layers over whole sequences: one product and one kernel per step. One tensor
+// holds the initial state and the states of all steps, with the initial state first (last in
+// reverse). So the states before all steps are one contiguous matrix, as the product for dW_hh
+// needs it.
 #include <braid/core/ops/rnn.hpp>
 
 #include <array>
@@ -17,7 +18,7 @@ namespace braid {
 namespace ops {
 namespace {
 
-/// A dense tensor as rows of `width`, from row `first` on: an operand of a product.
+/// An operand of a product: a contiguous tensor as rows of `width`, from row `first` on.
 struct Rows {
   Rows(const Tensor& t, std::int64_t w, std::int64_t first = 0)
       : data(static_cast<char*>(t.id()->data()) +
@@ -29,7 +30,7 @@ struct Rows {
 
 enum class Into : std::uint8_t { set, add };
 
-/// c [m, n] (+)= op(a) op(b) (+ bias): the products of a layer.
+/// Computes the products of a layer: c [m, n] (+)= op(a) op(b) (+ bias).
 struct Products {
   const char* op;
   DType dtype;
@@ -49,14 +50,14 @@ struct Products {
   }
 };
 
-/// What the forward keeps for the backward, all dense.
+/// What the forward keeps for the backward. All tensors are contiguous.
 struct Kept {
-  Tensor gates, hidden_gates;  // [T, B, G H]; the second of a gru
-  // [T + 1, B, H]: h_0 first (in reverse last), then the states of all steps
+  Tensor gates, hidden_gates;  // [T, B, G H]; hidden_gates only for a gru
+  // [T + 1, B, H]: the initial state first (in reverse last), and the states of all steps
   Tensor h, c;
 };
 
-/// One layer's sizes, and where its steps are.
+/// The inputs and sizes of a layer, and the positions of its steps in the tensors.
 struct Layer {
   const char* op;
   RnnInputs in;
@@ -76,15 +77,15 @@ struct Layer {
   [[nodiscard]] Tensor make(const Shape& shape) const {
     return make_tensor(shape, in.x.dtype(), in.x.device());
   }
-  /// None where a step has no elements: there may be 2^60 of those.
+  /// Returns 0 if a step has no elements, because there may be 2^60 such steps.
   [[nodiscard]] std::int64_t steps_with_numbers() const { return batch * hidden > 0 ? steps : 0; }
-  /// Places of the states before and after the step at time t.
+  /// Indices of the states before and after the step at time t.
   [[nodiscard]] std::int64_t before(std::int64_t t) const { return in.reverse ? t + 1 : t; }
   [[nodiscard]] std::int64_t after(std::int64_t t) const { return in.reverse ? t : t + 1; }
   [[nodiscard]] std::int64_t first() const { return in.reverse ? steps : 0; }
   [[nodiscard]] std::int64_t last() const { return in.reverse ? 0 : steps; }
-  /// The part of states that shows them after (or before) every step, as a tensor of its own
-  /// without history.
+  /// Returns the states from index `from` on in the given shape, as a tensor over the same storage.
+  /// Not recorded.
   [[nodiscard]] Tensor part(const Tensor& states, std::int64_t from, const Shape& shape) const {
     return make_tensor_on(states.storage(), shape, contiguous_strides(shape),
                           states.storage_offset() + from * batch * hidden, states.dtype());
@@ -95,8 +96,8 @@ struct Layer {
   [[nodiscard]] Tensor at(const Tensor& states, std::int64_t place) const {
     return part(states, place, {batch, hidden});
   }
-  /// Address of what a step has of a tensor with `per_row` numbers a sequence; null where there is
-  /// no such tensor.
+  /// Returns the address of a step's elements in t, which has `per_row` of them per sequence. Null
+  /// if t is undefined.
   [[nodiscard]] void* step_of(const Tensor& t, std::int64_t place, std::int64_t per_row) const {
     return t.defined() ? Rows(t, per_row, place * batch).data : nullptr;
   }
@@ -123,7 +124,7 @@ Kept run_forward(const Layer& l) {
   const Tensor b_hh = gru && l.in.b_hh.defined() ? l.in.b_hh.contiguous() : Tensor();
   l.products.run(false, true, l.steps * l.batch, l.width, l.inputs, Rows(x, l.inputs),
                  Rows(w_ih, l.inputs), Rows(kept.gates, l.width), Into::set, b);
-  const Tensor w_hh = l.in.w_hh.detach().t().contiguous();  // turned once, not in every step
+  const Tensor w_hh = l.in.w_hh.detach().t().contiguous();  // transposed once, not in every step
   for (std::int64_t s = 0; s < l.steps_with_numbers(); ++s) {
     const std::int64_t t = l.in.time(s);
     const Rows h(kept.h, l.hidden, l.before(t) * l.batch),
@@ -198,7 +199,8 @@ struct States {
   Tensor h, c_n;  // [T, B, H], [B, H]
 };
 
-/// The states after every step, carried on where a sequence has ended; recorded.
+/// Returns the states after every step. After the end of a sequence, its last state is repeated.
+/// Recorded.
 States states_of(const char* op, RnnInputs in) {
   const Layer l(op, std::move(in));
   const Kept kept = run_forward(l);
@@ -233,7 +235,7 @@ void check_like(const char* op, const char* name, const Tensor& x, const Tensor&
         str(op, ": expected ", name, " ", shape, " for x ", x.shape(), ", got ", t.shape()));
 }
 
-/// The lengths beside x, dense; undefined where there are none.
+/// Returns the lengths, contiguous and on the device of x; undefined if there are none.
 Tensor checked_lengths(const char* op, const Tensor& lengths, const Tensor& x) {
   if (!lengths.defined()) return {};
   if (lengths.dtype() != DType::int64)
@@ -276,7 +278,7 @@ LstmResult recurrent(const char* op, RnnKind kind, const Tensor& x, const Tensor
     check_like(op, "b_hh", x, w.b_hh, {width});
   }
   const Tensor lengths = checked_lengths(op, options.lengths, x);
-  if (size_of(x.dtype()) == 2) {  // states keep their digits from step to step
+  if (size_of(x.dtype()) == 2) {  // in float32, so that the states are not rounded in every step
     const auto wide = [](const Tensor& t) { return t.defined() ? t.to(DType::float32) : t; };
     const LstmResult y = recurrent(op, kind, wide(x), wide(h_0), wide(c_0),
                                    {wide(w.w_ih), wide(w.w_hh), wide(w.b_ih), wide(w.b_hh)},
@@ -287,7 +289,7 @@ LstmResult recurrent(const char* op, RnnKind kind, const Tensor& x, const Tensor
   const States y =
       states_of(op, {kind, x, h_0, c_0, w.w_ih, w.w_hh, w.b_ih, w.b_hh, lengths, options.reverse});
   LstmResult result{y.h, y.h[options.reverse ? 0 : x.shape()[0] - 1], y.c_n};
-  // what was carried past a sequence's end is its last state, not an output
+  // after the end of a sequence y.h repeats its last state, but the output is 0
   if (lengths.defined()) {
     const Tensor time = arange(x.shape()[0], {.device = x.device()}).unsqueeze(1);
     result.output =

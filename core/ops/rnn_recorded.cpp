@@ -1,5 +1,5 @@
-// The gradient of a recurrent layer in plain ops, so that it can be differentiated: backward
-// through time as it is written on paper.
+// The gradient of a recurrent layer in recorded ops, so that it can be differentiated: the textbook
+// form of backpropagation through time.
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
@@ -12,12 +12,12 @@
 namespace braid::ops {
 namespace {
 
-/// What a step leaves for its way back.
+/// What a step saves for the backward.
 struct Step {
   Tensor h_before, c_before, h, c;
   Tensor gate[4];         // activations
   Tensor hidden_product;  // gru: U h + b of the gate n
-  // [B, 1]: 1 where the sequence has this step, else 0; undefined where all have
+  // [B, 1]: 1 if the sequence has this step, else 0; undefined without lengths
   Tensor alive;
 };
 
@@ -53,17 +53,18 @@ Step forward(const RnnInputs& in, const Tensor& from_x, const Tensor& h, const T
   return s;
 }
 
-/// The state that goes on: the new one where the sequence has the step, else the old one.
+/// Returns the state for the next step: the new one if the sequence has this step, else the old.
 Tensor kept(const Step& s, const Tensor& fresh, const Tensor& old) {
   return s.alive.defined() ? s.alive * fresh + (1 - s.alive) * old : fresh;
 }
 
-/// Slope of a σ, and of a tanh, from its value.
+/// The derivatives of sigmoid and tanh, computed from their values.
 Tensor sigmoid_slope(const Tensor& y) { return y * (1 - y); }
 Tensor tanh_slope(const Tensor& y) { return 1 - square(y); }
 
-/// Gradients of the two products of a step [B, G H], from dh of its h; dc becomes that of c_before,
-/// dh what goes to h_before past the products.
+/// The gradients of the two products of a step, [B, G H]. backward() computes them from dh, the
+/// gradient of the step's h. It sets dc to the gradient of c_before, and dh to the part of the
+/// gradient of h_before that does not go through the products (undefined if there is none).
 struct StepGrads {
   Tensor of_x, of_h;
 };
@@ -99,7 +100,7 @@ StepGrads backward(const RnnInputs& in, const Step& s, Tensor& dh, Tensor& dc) {
   return {d * slope, d * slope};
 }
 
-/// The product's gradients dW = Σ dyᵀ x over steps and batch.
+/// Returns the gradient of a product, dW = Σ dyᵀ x over steps and batch.
 Tensor weight_grad(const Tensor& dy, const Tensor& x) {
   return matmul(dy.flatten(0, 1).t(), x.flatten(0, 1));
 }

@@ -1,5 +1,5 @@
-// Running sums and products. Their gradients are running sums and linear recurrences from the other
-// end, whose gradients are such again.
+// Cumulative sums and products. Their gradients are cumulative sums and linear recurrences in the
+// opposite direction, and so are the gradients of these.
 #include <braid/core/ops/scan.hpp>
 
 #include <braid/core/kernel_args/scan.hpp>
@@ -12,7 +12,7 @@
 namespace braid {
 namespace {
 
-/// Without history. x is dense, and so is a where there is one.
+/// Not recorded. Requires a contiguous x and, if it is defined, a contiguous a.
 Tensor scan(const char* op, ScanOp kind, const Tensor& x, const Tensor& a, int d, bool reverse) {
   Tensor y = make_tensor(x.shape(), x.dtype(), x.device());
   if (y.numel() == 0) return y;
@@ -25,8 +25,8 @@ Tensor scan(const char* op, ScanOp kind, const Tensor& x, const Tensor& a, int d
   return y;
 }
 
-/// t moved by one along d, against the scan's direction (`next`: element j is the j + 1st) or with
-/// it; `rest` stands where nothing came from.
+/// Shifts t by one along d: element j of the result is element j + 1 of t with `next`, else j - 1.
+/// The element at the free end is `rest`.
 Tensor shifted(const Tensor& t, int d, bool next, double rest) {
   const std::int64_t n = t.shape()[d];
   if (n == 0) return t;
@@ -45,8 +45,8 @@ Tensor running_sum(const Tensor& a, int d, bool reverse) {
                 [d, reverse](const Tensor& dy) -> Grads { return {running_sum(dy, d, !reverse)}; });
 }
 
-/// y_j = a_j y_{j-1} + x_j. With g_j = dy_j + a_{j+1} g_{j+1}, which is such a recurrence from the
-/// other end: dx = g, da_j = g_j y_{j-1}.
+/// Computes y_j = a_j y_{j-1} + x_j. The gradients use g_j = dy_j + a_{j+1} g_{j+1}, which is the
+/// same recurrence in the opposite direction: dx = g, da_j = g_j y_{j-1}.
 Tensor recurrence(const Tensor& factor, const Tensor& term, int d, bool reverse) {
   const Tensor a = factor.contiguous(), x = term.contiguous();
   Tensor y = scan("recurrence", ScanOp::recurrence, x, a, d, reverse);
@@ -70,7 +70,7 @@ Tensor running_product(const Tensor& a, int d) {
                 });
 }
 
-/// f(x, d); integers as int64, a scalar as a vector of one.
+/// Calls f(x, d), with integers as int64 and a scalar as a vector of one element.
 template <class F> Tensor along(const char* op, const Tensor& x, std::int64_t dim, F f) {
   const int d = wrap_dim(op, dim, x.dim());
   const Tensor t = is_floating(x.dtype()) ? x : x.to(DType::int64);
@@ -91,13 +91,13 @@ Tensor prod(const Tensor& x, const Shape& dims, bool keepdim) {
   const ops::ReducedDims plan("prod", x, dims);
   const Shape shape = keepdim ? plan.kept_dims : plan.kept;
   if (plan.count == 0) return add(sum(x, dims, keepdim), 1);
-  // The reduced dims become the last one.
+  // Moves the reduced dims to the end, and merges them into one.
   Shape order, flat = plan.kept;
   for (int d = 0; d < x.dim(); ++d)
     if (!plan.over[d]) order.push_back(d);
   for (int d = 0; d < x.dim(); ++d)
     if (plan.over[d]) order.push_back(d);
-  flat.push_back(plan.count);  // some dim is reduced, so there is room
+  flat.push_back(plan.count);  // at least one dim is reduced, so the rank is not too large
   const Tensor rows = x.permute(order).reshape(flat);
   return cumprod(rows, -1).select(-1, plan.count - 1).clone().reshape(shape);
 }

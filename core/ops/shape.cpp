@@ -1,4 +1,4 @@
-// Views by other names than Tensor's members.
+// Functions that return views: split, chunk, unbind, movedim, unflatten and others.
 #include <braid/core/ops/shape.hpp>
 
 #include <algorithm>

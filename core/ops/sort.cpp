@@ -8,8 +8,8 @@
 namespace braid {
 namespace {
 
-/// The first k of each row in order. The gradient goes to the places that they came from, which
-/// differ from each other.
+/// Returns the first k elements of each sorted row. The gradient goes to the positions that they
+/// came from, which are all different.
 ValuesIndices first_of_rows(const char* op, const Tensor& a, std::int64_t k, bool descending) {
   const Tensor x = a.contiguous();
   const std::int64_t n = x.shape().back();
@@ -32,7 +32,7 @@ ValuesIndices first_of_rows(const char* op, const Tensor& a, std::int64_t k, boo
   return y;
 }
 
-/// Along any dim, which becomes the last one and goes back.
+/// The same along any dim, which is moved to the end and back.
 ValuesIndices first_of(const char* op, const Tensor& x, std::int64_t k, int d, bool descending) {
   if (x.dim() == 0) {
     const ValuesIndices y = first_of_rows(op, x.reshape({1}), k, descending);
@@ -45,7 +45,7 @@ ValuesIndices first_of(const char* op, const Tensor& x, std::int64_t k, int d, b
 
 std::int64_t size_of_dim(const Tensor& x, int d) { return x.dim() == 0 ? 1 : x.shape()[d]; }
 
-/// The elements that an argmax or argmin with keepdim has found.
+/// Returns the elements at `index`, which an argmax or argmin with keepdim has returned.
 ValuesIndices chosen(const char* op, const Tensor& x, std::int64_t dim, bool keepdim,
                      const Tensor& index) {
   const Tensor values = ops::gathered(op, x, dim, index);

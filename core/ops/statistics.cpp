@@ -1,5 +1,5 @@
-// Variance, log-sum-exp, norms: reductions made of others. The forward is computed without history,
-// in float32 for 16-bit types, and the gradient is one formula.
+// Variance, log-sum-exp and norms, composed of other reductions. The forward is not recorded, and
+// uses float32 for 16-bit types. The gradient is one formula.
 #include <cmath>
 #include <limits>
 
@@ -14,11 +14,11 @@ namespace {
 Tensor widened(const Tensor& x) { return size_of(x.dtype()) == 2 ? x.to(DType::float32) : x; }
 Tensor zero_like(const Tensor& t) { return ops::filled({}, 0, t.dtype(), t.device()); }
 Tensor one_like(const Tensor& t) { return ops::filled({}, 1, t.dtype(), t.device()); }
-/// y with 1 in place of 0: a divisor whose quotients, and their derivatives, are finite.
+/// Returns y with 1 in place of 0, as a divisor: the quotients and their derivatives are finite.
 Tensor without_zeros(const Tensor& y) { return where(eq(y, 0), one_like(y), y); }
 
-/// Rounds y, which was computed of widened(x), to x's dtype, and records dx = of(x, y, dy), all
-/// widened; y and dy have the reduced dims as 1.
+/// Rounds `wide`, which was computed from widened(x), to x's dtype, and records the gradient
+/// dx = of(x, y, dy). The arguments of `of` are widened; y and dy have the reduced dims as 1.
 template <class F>
 Tensor finished(const char* op, const Tensor& x, const Tensor& wide, const ops::ReducedDims& plan,
                 bool keepdim, F of) {
@@ -95,7 +95,7 @@ Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim) {
     const Tensor t = widened(x);
     if (plan.count == 0) return log(sum(t, dims, true));
     const Tensor largest = max(t, dims, true);
-    // infinities differ by NaN
+    // no shift by an infinity, because inf - inf is NaN
     const Tensor shift =
         where(eq(abs(largest), std::numeric_limits<double>::infinity()), zero_like(t), largest);
     return log(sum(exp(t - shift), dims, true)) + shift;

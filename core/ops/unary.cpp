@@ -1,4 +1,4 @@
-// Elementwise functions of one tensor, each with its derivative under it.
+// Elementwise functions of one tensor, each with its derivative.
 #include <braid/core/ops/elementwise.hpp>
 
 #include "images.hpp"
@@ -114,7 +114,7 @@ Tensor pow(const Tensor& a, const Scalar& power) {
   if (!is_floating(a.dtype()) && !power.is_floating()) {
     if (power.to_int64() < 0)
       throw ArgumentError(str("pow: expected an exponent >= 0 for ", a.dtype(), ", got ", power));
-    // in int64, which holds the exponent too, and wraps around as the narrower types do
+    // in int64, which can hold the exponent, and which wraps around as narrower types do
     const DType dtype = promote(a.dtype(), power);
     return pow(numbers("pow", a.to(dtype)).to(DType::int64),
                filled({}, power, DType::int64, a.device()))

@@ -1,5 +1,5 @@
-// Views: other shapes over the same storage. A slicing view's gradient is dy written into zeros;
-// that op's gradient is the view again.
+// Views: tensors of other shapes over the same storage. The gradient of a slicing view is embed(),
+// which writes dy into zeros. The gradient of embed() is again the view.
 #include <algorithm>
 
 #include <braid/core/ops/join.hpp>
@@ -11,7 +11,7 @@ namespace braid {
 namespace ops {
 namespace {
 
-/// The view (shape, strides, offset) of a dense tensor; recorded.
+/// Returns the view (shape, strides, offset) of x after contiguous(). Recorded.
 Tensor dense_view(const char* op, const Tensor& x, const Shape& shape, const Shape& strides,
                   std::int64_t offset) {
   const Tensor base = x.contiguous();
@@ -36,12 +36,12 @@ Tensor embed(const char* op, const Tensor& dy, const Shape& base, const Shape& s
 
 namespace {
 
-/// A part of x: the same strides scaled by step, at an element offset given for x itself and for a
-/// dense x.
+/// Returns a part of x that begins at `start` of dim `dim`, whose stride is multiplied by `step`.
+/// With `drop`, removes that dim.
 Tensor part(const char* op, const Tensor& x, const Shape& shape, int dim, std::int64_t start,
             std::int64_t step, bool drop) {
   Shape strides = x.strides(), dense = contiguous_strides(x.shape());
-  // With nothing to see, stay inside the storage: an empty part may begin at the end.
+  // An empty part may begin at the end of a dim, so it keeps x's offset to stay in the storage.
   const bool none = shape.numel() == 0;
   const std::int64_t offset = x.storage_offset() + (none ? 0 : start * strides[dim]),
                      dense_offset = none ? 0 : start * dense[dim];
@@ -56,13 +56,13 @@ Tensor part(const char* op, const Tensor& x, const Shape& shape, int dim, std::i
                 });
 }
 
-/// Strides that show x as `shape` without a copy, if there are any.
+/// Computes the strides with which x has `shape` without a copy. Returns false if there are none.
 bool view_strides(const Tensor& x, const Shape& shape, Shape& strides) {
   if (x.is_contiguous()) {
     strides = contiguous_strides(shape);
     return true;
   }
-  // Runs of x's dims that are dense among themselves are cut again into runs of new dims.
+  // Splits each group of x's dims that are contiguous among themselves into a group of new dims.
   strides = Shape::filled(shape.rank(), 0);
   int to = shape.rank() - 1;
   std::int64_t run = 1, run_stride = x.dim() ? x.strides()[x.dim() - 1] : 1;

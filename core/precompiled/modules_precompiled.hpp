@@ -1,6 +1,6 @@
 #pragma once
 
-// What most sources of the modules include: see braid_precompile.
+// The headers that most sources of the modules include, for braid_precompile (BraidTarget.cmake).
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -9,7 +9,7 @@ void replace_body(const Tensor& into, const Tensor& from) noexcept {
   to.strides = of.strides;
   to.offset = of.offset;
   to.numel = of.numel;
-  // whatever was saved of the old numbers sees that they are not these
+  // so that a SavedTensor of the old values detects the change
   of.storage->raise_version(to.storage->version() + 1);
   to.storage = of.storage;
   to.dtype = of.dtype;

@@ -1,4 +1,4 @@
-// The devices of this process: found at the first use, then fixed.
+// The devices of this process. They are detected at the first use, and fixed from then on.
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 namespace braid {
 namespace {
 
-constexpr int kMaxDevices = 64;  // of a type
+constexpr int kMaxDevices = 64;  // per device type
 constexpr int kMaxThreads = 256;
 
 struct Registry {
@@ -24,8 +24,8 @@ struct Registry {
 };
 
 std::mutex registry_mutex;
-std::atomic<Registry*> registry_pointer{nullptr};  // never deleted: tensors may die after main
-// by set_cpu_device_count; guarded by registry_mutex
+std::atomic<Registry*> registry_pointer{nullptr};  // never deleted: tensors may outlive main()
+// set by set_cpu_device_count; protected by registry_mutex
 int requested_cpu_devices = 0;
 std::atomic<int> requested_threads{0};
 
@@ -47,7 +47,7 @@ Registry* make_registry() {
   auto r = std::make_unique<Registry>();
   const int cpus = requested_cpu_devices ? requested_cpu_devices
                                          : env_int("BRAID_CPU_DEVICES", 1, kMaxDevices).value_or(1);
-  // a wrong one is an error at the first use of a device, not at the first large kernel
+  // checked here, so that a wrong value fails at the first use of a device, not in a later kernel
   (void)env_int("BRAID_THREADS", 1, kMaxThreads);
   r->backends = built_in_backends(cpus);
   for (const auto& backend : r->backends) {
@@ -137,7 +137,7 @@ void set_cpu_device_count(int count) {
 
 int num_threads() {
   if (const int n = requested_threads.load(std::memory_order_relaxed)) return n;
-  // inside the affinity mask
+  // counts only the cores of the affinity mask
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int n = env_int("BRAID_THREADS", 1, kMaxThreads)
                     .value_or(std::max(1, cores / device_count(DeviceType::cpu)));

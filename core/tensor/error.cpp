@@ -44,7 +44,7 @@ std::string replica_text(const std::vector<ReplicaError::Failure>& failures) {
 
 std::mutex warning_mutex;
 std::function<void(std::string_view)>& warning_handler() {
-  // leaked: threads may warn while the process ends
+  // leaked, because threads may warn while the process exits
   static auto* handler = new std::function<void(std::string_view)>;
   return *handler;
 }
@@ -96,7 +96,7 @@ std::string exception_type(const std::exception_ptr& e) {
     const std::unique_ptr<char, void (*)(void*)> name(
         abi::__cxa_demangle(typeid(x).name(), nullptr, nullptr, &status), std::free);
     std::string text = status == 0 ? name.get() : typeid(x).name();
-    // what std::throw_with_nested makes of a type
+    // the type in which std::throw_with_nested wraps an exception
     constexpr std::string_view kNested = "std::_Nested_exception<";
     if (text.starts_with(kNested) && text.ends_with('>'))
       text = text.substr(kNested.size(), text.size() - kNested.size() - 1);
@@ -123,7 +123,7 @@ void warn(std::string_view message) {
     const std::lock_guard lock(warning_mutex);
     handler = warning_handler();
   }
-  if (handler) return handler(message);  // called without the lock: it may warn or replace itself
+  if (handler) return handler(message);  // not under the lock: it may warn or replace itself
   const std::string line = str("braid: warning: ", message, '\n');
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

@@ -12,8 +12,8 @@
 #include <braid/core/ops/join.hpp>
 #include <braid/core/tensor.hpp>
 
-// Tensors as PyTorch prints them (the rules of its torch/_tensor_str.py, with Braid's words: true,
-// size=[0, 3], dtype=float64).
+// Prints tensors as PyTorch does (by the rules of its torch/_tensor_str.py), but in Braid's
+// notation: true, size=[0, 3], dtype=float64.
 namespace braid {
 namespace {
 
@@ -23,7 +23,7 @@ constexpr std::int64_t kEdge = 3;               // items shown at both ends of a
 constexpr std::size_t kLineWidth = 80;
 constexpr std::string_view kPrefix = "tensor(";
 
-/// The elements to be printed, in host memory: of a summarised dim only its edges.
+/// The elements to be printed, in host memory. A summarised dim has only its edges.
 struct Elements {
   Tensor host;  // keeps the memory alive
   const char* data = nullptr;
@@ -33,7 +33,7 @@ struct Elements {
   // elements left out after the first kEdge items, 0 if none are
   std::int64_t jump[kMaxRank] = {};
   std::int64_t stride[kMaxRank] = {};  // in elements
-  bool elided[kMaxRank] = {};          // `...` stands after the first kEdge items
+  bool elided[kMaxRank] = {};          // `...` is printed after the first kEdge items
 
   [[nodiscard]] std::int64_t step(int dim, std::int64_t i) const {
     return (i < kEdge ? i : i + jump[dim]) * stride[dim];
@@ -53,7 +53,7 @@ Elements elements_of(const Tensor& t) {
     e.jump[d] = size - e.shown[d];
   }
   e.host = t;
-  if (t.device().type() != DeviceType::cpu) {  // cut first, so that little is copied
+  if (t.device().type() != DeviceType::cpu) {  // cut first, so that little is transferred
     for (int d = 0; d < e.rank; ++d) {
       if (!e.elided[d]) continue;
       e.host = cat({e.host.narrow(d, 0, kEdge), e.host.narrow(d, t.shape()[d] - kEdge, kEdge)}, d);
@@ -93,7 +93,7 @@ void for_each_offset(const Elements& e, int dim, std::int64_t offset, const F& f
     for_each_offset(e, dim + 1, offset + e.step(dim, i), f);
 }
 
-/// to_chars and not printf: the decimal point does not depend on the locale.
+/// Uses to_chars instead of printf, so that the decimal point does not depend on the locale.
 std::string number(double value, std::chars_format format, int precision) {
   if (std::isnan(value)) return "nan";
   char text[512];  // DBL_MAX has 309 digits
@@ -102,7 +102,7 @@ std::string number(double value, std::chars_format format, int precision) {
   return {text, end.ptr};
 }
 
-/// How all elements of one tensor are written: decided by looking at all that are shown.
+/// The format of all elements of a tensor. It depends on all elements that are shown.
 class Format {
  public:
   explicit Format(const Elements& e) : elements_(e) {
@@ -135,7 +135,7 @@ class Format {
       largest = std::max(largest, std::abs(value));
       whole = whole && value == std::ceil(value);
     });
-    if (largest == 0) return;  // nothing but zeros, infinities and NaN
+    if (largest == 0) return;  // only zeros, infinities and NaN
     whole_ = whole;
     scientific_ = largest / smallest > 1000 || largest > 1e8 || (!whole && smallest < 1e-4);
   }
@@ -199,7 +199,7 @@ void write_block(std::string& out, const Elements& e, const Format& format, int 
   out += ']';
 }
 
-/// Appends `, suffix`, on a new line where the last one would become too long.
+/// Appends `, suffix`, on a new line if the last line would become too long.
 class Suffixes {
  public:
   explicit Suffixes(std::string& out) : out_(out) {
@@ -238,7 +238,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& t) {
   Suffixes suffixes(text);
   if (t.device() != Device()) suffixes.add(str("device='", t.device(), "'"));
   if (empty && t.dim() != 1) suffixes.add(str("size=", t.shape()));
-  // An empty tensor has no elements that show what they are.
+  // An empty tensor has no elements that show its dtype.
   const bool shown_by_elements =
       t.dtype() == DType::float32 ||
       (!empty && (t.dtype() == DType::int64 || t.dtype() == DType::bool_));

@@ -16,7 +16,7 @@ void detail::print_line(std::string line) {
     *captured += line;
     return;
   }
-  // Never destroyed: threads may still print while the program ends.
+  // Never destroyed, because threads may still print while the program exits.
   static std::mutex& one_at_a_time = *new std::mutex;
   const std::lock_guard lock(one_at_a_time);
   std::fwrite(line.data(), 1, line.size(), stdout);

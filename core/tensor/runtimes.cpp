@@ -1,7 +1,7 @@
-// A shared library that was linked with a static Braid of its own, its symbols hidden
-// (--exclude-libs), brings a second seed, a second gradient mode, second devices. Symbols do not
-// tell, for these are hidden. So each copy leaves a note in the object that holds it (an ELF note,
-// as a build id is one), and looks for the notes of others when it is loaded.
+// Detects a second copy of Braid in the process. A shared library that is linked with its own
+// static Braid and hides its symbols (--exclude-libs) has a second seed, gradient mode and set of
+// devices. Its symbols cannot be found, because they are hidden. So each copy puts an ELF note (as
+// a build id is one) into the object that contains it, and looks for other notes when it loads.
 #include "tensor/runtimes.hpp"
 
 #include <link.h>
@@ -15,18 +15,19 @@
 
 extern "C" {
 
-/// What the note points to: the way to this copy's own warning handler.
+/// Calls the warning handler of this copy. The note contains the address of this function.
 __attribute__((visibility("hidden"), used)) void braid_warn_of_runtime(const char* text) {
   braid::warn(text);
 }
 
-/// The same address by a name that another object may take over and by one that is always ours:
-/// they differ where the linker has made one copy of two.
+/// Two names of one variable. Another object may override the visible one, but not the hidden one.
+/// If their addresses differ, the dynamic linker uses another copy in place of this one.
 __attribute__((visibility("default"))) char braid_runtime = 0;
 extern char braid_own_runtime __attribute__((alias("braid_runtime"), visibility("hidden")));
 }
 
-// Sizes of name and content, a type, the name, the content: where the function is, from here.
+// The note: the sizes of name and content, the type, the name, and the content, which is the
+// address of the function relative to the content.
 asm(".pushsection .note.braid,\"a\",%note\n"
     ".balign 4\n"
     ".long 6, 4, 1\n"
@@ -43,7 +44,7 @@ struct Runtime {
   void (*warn)(const char* text);
 };
 
-/// The note of ours in a segment of notes, or null: its content.
+/// Returns the content of Braid's note in a segment of notes, or null.
 const char* find_note(const char* at, std::size_t bytes) {
   struct Head {
     std::uint32_t name, content, type;
@@ -63,11 +64,11 @@ const char* find_note(const char* at, std::size_t bytes) {
   return nullptr;
 }
 
-/// One object of the process; the program itself comes first and has no name.
+/// Adds one object of the process if it has the note. The program comes first, and has no name.
 int add_runtime(dl_phdr_info* object, std::size_t /*size*/, void* list) {
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& segment = object->dlpi_phdr[i];
-    if (segment.p_type != PT_NOTE || segment.p_align == 8) continue;  // 8: of the system's own
+    if (segment.p_type != PT_NOTE || segment.p_align == 8) continue;  // 8: notes of the system
     const char* const note = find_note(
         reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr), segment.p_memsz);
     if (note == nullptr) continue;
@@ -86,7 +87,7 @@ int add_runtime(dl_phdr_info* object, std::size_t /*size*/, void* list) {
 
 void check_runtimes() noexcept {
   const char* volatile taken = &braid_runtime, * volatile own = &braid_own_runtime;
-  if (taken != own) return;  // what this object holds is not in use
+  if (taken != own) return;  // the copy in this object is not used
   try {
     std::vector<Runtime> all;
     dl_iterate_phdr(add_runtime, &all);
@@ -100,7 +101,7 @@ void check_runtimes() noexcept {
               "(BUILD_SHARED_LIBS=ON) and link both with that")
               .c_str());
     }
-  } catch (...) {  // without memory for the list nothing is said
+  } catch (...) {  // no memory for the list: no warning
   }
 }
 

@@ -2,8 +2,8 @@
 
 namespace braid::detail {
 
-/// Warns, through the handler of the copy of Braid that was there first, if this copy is another
-/// one in the same process.
+/// Warns if the process already has another copy of Braid, through the warning handler of the first
+/// copy.
 void check_runtimes() noexcept;
 
 }  // namespace braid::detail

@@ -10,14 +10,15 @@
 namespace braid {
 
 struct Storage::Streams {
-  // whose order the memory follows; null: the device's own
+  // the stream that the memory was allocated for; null: the device's default stream
   std::shared_ptr<Stream> home;
-  std::vector<std::shared_ptr<Stream>> others;  // where it is used too
+  std::vector<std::shared_ptr<Stream>> others;  // other streams that use it
 };
 
 namespace {
 
-/// Alive as long as this is; a device's own stream outlives everything.
+/// Returns a pointer that keeps the stream alive. A device's default stream needs no owner, because
+/// it is never destroyed.
 std::shared_ptr<Stream> share(Stream& stream) {
   if (std::shared_ptr<Stream> shared = stream.weak_from_this().lock()) return shared;
   return {std::shared_ptr<Stream>(), &stream};
@@ -45,7 +46,7 @@ Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
 
 Ref<Storage> Storage::wrap(void* data, std::size_t bytes, Device device,
                            std::function<void()> deleter) {
-  (void)device_context(device);  // must exist
+  (void)device_context(device);  // throws if the device does not exist
   Ref<Storage> s(new Storage);
   s->kind_ = Kind::wrapped;
   s->expose();
@@ -93,14 +94,14 @@ void Storage::record_stream(Stream& stream) {
     streams_->others.push_back(share(stream));
 }
 
-// The memory's stream goes on after the others that use it, and takes it back.
+// Makes the memory's home stream wait for the other streams that use it, then releases it there.
 void Storage::release_in_order() const noexcept {
   const DeviceContext& context = device_context(device_);
   Stream& home = streams_->home ? *streams_->home : *context.stream;
   for (const std::shared_ptr<Stream>& other : streams_->others) {
     try {
       home.wait_for(*other);
-    } catch (...) {  // then the other's work is over, or the device is lost: see Stream::wait_for
+    } catch (...) {  // the other's work is done, or the device is lost: see Stream::wait_for
     }
   }
   context.backend->release({data_, bytes_, block_}, home);
@@ -118,7 +119,7 @@ void Storage::destroy() const noexcept {
     try {
       (*deleter_)();
     } catch (...) {
-      // a destructor does not throw; the owner's deleter failed after we were done with the memory
+      // destroy() must not throw, and Braid no longer needs the memory
       warn("from_blob: the deleter threw an exception; it was dropped");
     }
     delete deleter_;

@@ -1,4 +1,4 @@
-// Making tensors: dense ones and checked views.
+// Creates tensors: contiguous ones, and views with checked bounds.
 #include <braid/core/tensor.hpp>
 
 #include <braid/core/autograd.hpp>
@@ -47,8 +47,8 @@ Tensor make_tensor_on(const Ref<Storage>& storage, const Shape& shape, const Sha
   const std::int64_t n = checked_numel("view", shape, size_of(dtype));
   if (strides.rank() != shape.rank())
     throw ShapeError(str("view: expected ", shape.rank(), " strides, got ", strides));
-  // Last element that can be reached, with overflow checks: kernels trust extents, so this is the
-  // one place that decides.
+  // Computes the largest offset, with overflow checks. Kernels do not check bounds, so views are
+  // checked here.
   bool ok = offset >= 0;
   std::int64_t last = offset;
   for (int i = 0; i < shape.rank(); ++i) {

@@ -94,7 +94,7 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
 }
 
 std::int64_t checked_numel(const char* op, const Shape& shape, std::size_t element_size) {
-  // Sizes are all looked at before a zero can hide one that overflows.
+  // Checks all sizes, so that a size of 0 does not hide an overflow of the others.
   std::int64_t product = 1;
   bool empty = false, overflow = false;
   for (const std::int64_t size : shape) {

@@ -1,5 +1,5 @@
-// One worker thread a device, kept for the process: it spins for a moment after each job, then
-// sleeps.
+// One worker thread per device, kept until the process exits. It spins for a moment after each job,
+// then sleeps.
 #include <braid/core/worker.hpp>
 
 #include <pthread.h>
@@ -52,7 +52,7 @@ struct Job {
 class Worker {
  public:
   Worker(Device device, std::uint32_t process) : device_(device) { start(process); }
-  /// For the first call and, in a forked child, again: threads do not come along.
+  /// Starts the thread: for the first job, and again in a forked child, which inherits no threads.
   void start(std::uint32_t process) {
     claimed_.store(false, std::memory_order_relaxed);
     posted_.store(0, std::memory_order_relaxed);
@@ -60,14 +60,13 @@ class Worker {
     std::thread([this] { loop(); }).detach();
     process_.store(process, std::memory_order_release);
   }
-  /// The process that the thread runs in, counted in forks.
+  /// The process that the thread runs in, as a count of forks.
   [[nodiscard]] std::uint32_t process() const noexcept {
     return process_.load(std::memory_order_acquire);
   }
-  /// The number that join waits for; none if a job is running here.
+  /// Returns the number of the job for join(), or nothing if the worker is busy.
   std::optional<std::uint32_t> try_start(const Job& job) {
-    // A job that has told its caller the end may not have left yet; waiting for that costs less
-    // than another thread.
+    // Waits a moment for a job that is about to end, because that costs less than another thread.
     for (int i = 0; claimed_.exchange(true, std::memory_order_acquire); ++i) {
       if (i == kSpins / 4) return {};
       pause();
@@ -78,7 +77,7 @@ class Worker {
     return number;
   }
   void join(std::uint32_t number) const noexcept {
-    // Counted, not compared: when this job was done, the next caller's may have been too.
+    // Not only ==, because jobs of later callers may be done already too.
     for (std::uint32_t done = done_.load(std::memory_order_acquire);
          static_cast<std::int32_t>(done - number) < 0; done = done_.load(std::memory_order_acquire))
       wait_while(done_, done);
@@ -90,7 +89,7 @@ class Worker {
       wait_while(posted_, seen);
       if (seen == 0) own_thread();
       job_.run();
-      // before the end is told: who joins may start the next job at once
+      // before done_ changes, so that the thread that joins can start its next job immediately
       claimed_.store(false, std::memory_order_release);
       done_.fetch_add(1, std::memory_order_release);
       done_.notify_all();
@@ -99,7 +98,7 @@ class Worker {
   void own_thread() noexcept {
     try {
       device_context(device_).backend->own_thread();
-    } catch (...) {  // the job will say that there is no such device
+    } catch (...) {  // the job will report that the device does not exist
     }
   }
   const Device device_;
@@ -109,14 +108,14 @@ class Worker {
 };
 
 struct Started {
-  Worker* worker = nullptr;  // null: a thread of its own
+  Worker* worker = nullptr;  // null: the job has a separate thread
   std::uint32_t number = 0;
 };
 
 constexpr int kTypes = 2, kDevices = 64;
 std::atomic<Worker*> workers[kTypes][kDevices];
 std::mutex making;
-std::atomic<std::uint32_t> forks{0};  // between the first process and this one
+std::atomic<std::uint32_t> forks{0};  // number of forks from the first process to this one
 
 void count_forks() {
   ::pthread_atfork([] { making.lock(); }, [] { making.unlock(); },
@@ -126,7 +125,8 @@ void count_forks() {
                    });
 }
 
-/// The worker of a device. Never destroyed: its thread may be waiting while the process ends.
+/// Returns the worker of a device. Never destroyed, because its thread may wait while the process
+/// exits.
 Worker& worker(Device device) {
   std::atomic<Worker*>& slot = workers[static_cast<int>(device.type())][device.index()];
   Worker* w = slot.load(std::memory_order_acquire);
@@ -150,7 +150,7 @@ void run_on_devices(std::span<const Device> devices, void (*job)(void*, std::siz
   Started inline_started[kInline];
   std::vector<Started> more(devices.size() > kInline ? devices.size() : 0);
   Started* const jobs = more.empty() ? inline_started : more.data();
-  // for workers that are busy: with a job that waits for this call, or with another caller's
+  // for jobs whose worker is busy, with a job that waits for this call or with another caller's
   std::vector<std::thread> extra;
   const ThreadState mine = thread_state();
   std::size_t started = 1;
@@ -167,7 +167,7 @@ void run_on_devices(std::span<const Device> devices, void (*job)(void*, std::siz
         jobs[started] = {&w, *number};
       else extra.emplace_back([work] { work.run(); });
     }
-  } catch (...) {  // no thread could be made: wait for those that run, then say so
+  } catch (...) {  // no thread could be created: wait for the running jobs, then rethrow
     join();
     throw;
   }

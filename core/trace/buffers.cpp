@@ -11,7 +11,7 @@
 namespace braid::trace {
 namespace {
 
-constexpr std::size_t kChunk = 1024, kMostChunks = 256;  // entries; chunks of a thread
+constexpr std::size_t kChunk = 1024, kMostChunks = 256;  // entries per chunk; chunks per thread
 
 struct Chunk {
   Entry entries[kChunk];
@@ -19,8 +19,8 @@ struct Chunk {
   std::atomic<Chunk*> next{nullptr};
 };
 
-/// One thread's. The owner appends; whoever reads holds the lock, and so does the owner while it
-/// empties the buffer.
+/// The buffer of one thread, its owner, which alone appends to it. Readers hold the mutex, and so
+/// does the owner while it clears the buffer.
 struct Buffer {
   Chunk first;
   Chunk* last = &first;
@@ -47,7 +47,7 @@ struct Buffer {
   }
 };
 
-// Never destroyed: workers may outlive main.
+// Never destroyed, because worker threads may outlive main().
 std::mutex& mutex() noexcept {
   static std::mutex& instance = *new std::mutex;
   return instance;
@@ -67,7 +67,7 @@ FreeEvents& free_events(Device device) {
   return all[static_cast<int>(device.type()) * kDevices + device.index()];
 }
 
-/// The calling thread's buffer; the thread's end leaves it to whoever reads.
+/// The calling thread's buffer. When the thread ends, the buffer stays for the readers.
 struct Mine {
   Buffer* buffer = nullptr;
   ~Mine() {
@@ -160,7 +160,7 @@ Event* take_event(Device device) noexcept {
     }
     DeviceClock* const clock = device_clock(device);
     return clock == nullptr ? nullptr : clock->make_timed_event().release();
-  } catch (...) {  // a lost device, no memory: the host's clock has to do
+  } catch (...) {  // lost device, or no memory: the span uses the host's clock
     return nullptr;
   }
 }

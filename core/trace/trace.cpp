@@ -23,10 +23,10 @@ namespace braid::trace {
 namespace {
 
 std::atomic<std::uint64_t> generation{0};  // counts recordings
-std::atomic<bool> busy{false};             // a Recording lives
+std::atomic<bool> busy{false};             // a Recording exists
 std::atomic<std::int64_t> current_step{-1};
-std::atomic<std::uint64_t> lost{0};     // spans that found no room
-std::atomic<std::uint64_t> clocked[2];  // bit i: cuda:i's own clock is used; one word a type
+std::atomic<std::uint64_t> lost{0};     // spans for which there was no room
+std::atomic<std::uint64_t> clocked[2];  // per device type; bit i: the clock of device i is used
 
 constexpr std::uint64_t bit(Device device) noexcept {
   return std::uint64_t{1} << (static_cast<unsigned>(device.index()) % 64u);
@@ -35,8 +35,8 @@ std::atomic<std::uint64_t>& clocked_of(Device device) noexcept {
   return clocked[static_cast<std::size_t>(device.type())];
 }
 
-/// An event on the device's current stream, at the end of what is queued so far; null if there is
-/// none.
+/// Records an event on the device's current stream, after all work queued so far. Returns null if
+/// that is not possible.
 Event* mark_now(Device device) noexcept {
   Event* const event = take_event(device);
   if (event == nullptr) return nullptr;
@@ -99,7 +99,7 @@ void begin(Open& place, const char* name, Phase phase, Device device, std::int32
   Event* const event =
       clocked_of(device).load(std::memory_order_relaxed) & bit(device) ? mark_now(device) : nullptr;
   Open* const open = ::new (static_cast<void*>(&place)) Open{record, event, number, memory};
-  open->record.begin = now();  // last: what the recorder itself takes is not counted
+  open->record.begin = now();  // last, so that the time of begin() itself is not counted
 }
 
 void end(Open& open, std::int64_t at) noexcept {
@@ -140,7 +140,7 @@ void GroupSpan::add_bytes(std::size_t replica, std::uint64_t bytes, std::uint64_
   record.kept_bytes += kept;
 }
 
-/// A moment that both clocks know.
+/// A point in time on both clocks, the device's and the host's.
 struct Recording::Anchor {
   Device device;
   Event* event;
@@ -162,7 +162,7 @@ Recording::Recording(std::span<const Device> devices) {
       if (event == nullptr) continue;
       anchors_.push_back({d, event, 0});
       event->synchronize();
-      anchors_.back().at = now();  // the device was idle: the event has fired right before
+      anchors_.back().at = now();  // the device was idle, so the event has fired just before
       clocked_of(d).fetch_or(bit(d));
     }
   } catch (...) {
@@ -211,8 +211,8 @@ std::vector<Record> Recording::records() {
                                      [&](const Anchor& a) { return a.device == r.device; });
     if (entry.begin_event != nullptr && entry.end_event != nullptr && anchor != anchors_.end()) {
       DeviceClock& clock = *device_clock(r.device);
-      // From the anchor, so that all spans of a device are on one line of time; the length by
-      // itself, because seconds since the anchor have fewer digits.
+      // The start is relative to the anchor, so that all spans of a device share one time line.
+      // The length is measured directly, because seconds since the anchor are less precise.
       const double start = clock.seconds_between(*anchor->event, *entry.begin_event);
       const double length = clock.seconds_between(*entry.begin_event, *entry.end_event);
       r.begin = anchor->at + std::llround(start * 1e9);
@@ -230,7 +230,7 @@ std::vector<Record> Recording::records() {
 }
 
 double Recording::seconds_per_span() {
-  // short rounds: one of them is left alone by whatever else runs
+  // short rounds, so that at least one of them is not disturbed by other processes
   constexpr int kSpans = 256, kRounds = 64;
   const Device host;
   double best = 0;

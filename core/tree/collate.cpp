@@ -17,13 +17,14 @@ std::string what(const std::string& at, const std::string& path) {
   return full.empty() ? std::string("collate: ") : "collate: '" + full + "': ";
 }
 
-/// Items that hold no number at all: `get` has returned nothing.
+/// Throws ArgumentError for items without any defined tensor, as when `get` has returned nothing.
 [[noreturn]] void nothing_defined(const std::string& at) {
   throw ArgumentError(what(at, {}) +
                       "expected items with a defined tensor, got an item 0 that has none");
 }
 
-/// The same leaf of all items; checked against the first.
+/// Stacks the same leaf of all items. Throws if one differs from the first in shape, dtype or
+/// device.
 template <class Of>
 Tensor stacked(std::size_t n, const Of& of, const std::string& at, const std::string& path) {
   const Tensor& first = of(0);

@@ -12,7 +12,7 @@ std::string joined(std::string_view base, std::string_view own) {
 }
 
 std::string_view numbered(std::size_t n) {
-  // Never destroyed: the names are in use until the last static object is gone.
+  // Never destroyed, because static objects may use the names until the program exits.
   static auto& mutex = *new std::mutex;
   static auto& lists = *new std::map<std::size_t, std::string>;
   const std::scoped_lock lock(mutex);

@@ -7,7 +7,7 @@ namespace braid::tree {
 namespace {
 
 void append(std::string& path, const Name& name) {
-  if (name.empty()) return;  // an optional adds no step
+  if (name.empty()) return;  // an optional adds no part to the path
   if (!path.empty()) path += '.';
   if (name.is_index) path += std::to_string(name.index);
   else path += name.text;

@@ -10,7 +10,7 @@ namespace {
 struct State {
   int depth = 0;
   Counts copied;
-  bool checking = false;  // a type's list, by a copy
+  bool checking = false;  // true while check_type makes a copy
 };
 thread_local State state;
 }  // namespace
@@ -53,7 +53,7 @@ void detail::check_listed(const Counts& copied, const Counts& listed, const char
 
 void detail::check_type(std::atomic<bool>& checked, const void* object, void (*copy)(const void*),
                         const Counts& listed, const char* signature) {
-  if (state.checking) return;  // a copy constructor that walks
+  if (state.checking) return;  // called by the copy constructor of a type that is being checked
   struct Checking {
     Checking() noexcept { state.checking = true; }
     ~Checking() { state.checking = false; }
@@ -65,7 +65,7 @@ void detail::check_type(std::atomic<bool>& checked, const void* object, void (*c
     try {
       copy(object);
       copied = scope.copied();
-    } catch (...) {  // its author does not want copies, or there was no memory for one
+    } catch (...) {  // the type rejects copies, or there was no memory for one
       copied = listed;
     }
   }

@@ -11,7 +11,7 @@ std::string_view short_type_name(std::string_view signature) noexcept {
   std::string_view type = signature.substr(begin + kMark.size());
   if (type.ends_with(']')) type.remove_suffix(1);
   std::string_view name = type;
-  if (name.ends_with('>')) {  // template arguments, brackets inside them included
+  if (name.ends_with('>')) {  // removes the template arguments, including brackets inside them
     int depth = 0;
     std::size_t at = name.size();
     while (at > 0) {

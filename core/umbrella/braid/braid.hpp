@@ -1,7 +1,7 @@
 #pragma once
 
-// All of Braid. Only programs include this header: a module includes <braid/MODULE/name.hpp> of the
-// modules it may use.
+// All of Braid. Only for programs: a module includes <braid/MODULE/name.hpp> of the modules that it
+// may use.
 #include <braid/core/autograd.hpp>
 #include <braid/core/collate.hpp>
 #include <braid/core/device.hpp>

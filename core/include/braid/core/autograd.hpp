@@ -15,24 +15,25 @@
 #include <braid/core/tensor.hpp>
 
 // Reverse-mode automatic differentiation: how an op records its gradient, and how gradients are
-// asked for.
+// computed.
 namespace braid {
 
 class StreamGuard;
 class RandomForward;
 class ReplicaGroup;
 
-/// What belongs to a thread and is handed to workers that continue its work.
+/// Per-thread state. Workers that continue a thread's work get a copy.
 struct ThreadState {
   bool grad_enabled = true;
-  const StreamGuard* streams = nullptr;  // the innermost; workers end before it does
-  RandomForward* random = nullptr;       // the innermost; likewise
+  const StreamGuard* streams = nullptr;  // innermost guard; it outlives the workers
+  RandomForward* random = nullptr;       // likewise
   ReplicaGroup* replicas = nullptr;      // likewise
 };
 [[nodiscard]] ThreadState& thread_state() noexcept;
 
 [[nodiscard]] inline bool grad_enabled() noexcept { return thread_state().grad_enabled; }
-/// Switches recording on or off for this thread while it lives.
+/// While a GradMode exists, recording is on or off for its thread. The destructor restores the old
+/// state.
 class GradMode {
  public:
   explicit GradMode(bool on) noexcept : before_(thread_state().grad_enabled) {
@@ -45,13 +46,13 @@ class GradMode {
  private:
   bool before_;
 };
-/// `NoGrad guard;`: nothing is recorded on this thread while it lives.
+/// `NoGrad guard;`: while the guard exists, its thread records nothing.
 struct NoGrad : GradMode {
   NoGrad() noexcept : GradMode(false) {}
 };
 
-/// A few tensors inline, more on the heap: what a gradient function returns, one for each input; an
-/// undefined one means "none".
+/// What a gradient function returns: one tensor for each input, undefined if there is no gradient.
+/// Up to three are stored inline, more on the heap.
 class Grads {
  public:
   Grads() noexcept = default;
@@ -79,7 +80,7 @@ class Grads {
   std::vector<Tensor> many_;
 };
 
-/// Where a gradient goes: output `output_nr` of a node, or a leaf, or nowhere.
+/// The destination of a gradient: output `output_nr` of a node, or a leaf, or nothing.
 struct Edge {
   Ref<Node> node;
   Ref<TensorImpl> leaf;
@@ -87,35 +88,39 @@ struct Edge {
   [[nodiscard]] explicit operator bool() const noexcept { return node || leaf; }
 };
 
-/// One recorded op. Its edges point to what made the op's inputs.
+/// One recorded op. Its edges point to the nodes and leaves that produced the op's inputs.
 class Node : public RefCounted {
  public:
   virtual ~Node();
-  /// Gradients of the inputs from those of the outputs (undefined where nobody used an output).
+  /// Returns the gradients of the inputs. `gradients` are those of the outputs; for an unused
+  /// output the gradient is undefined.
   virtual Grads backward(std::span<const Tensor> gradients) = 0;
-  /// Frees what was saved; a later backward throws AutogradError. A node that saved nothing stays
-  /// as it is.
+  /// Frees the saved tensors; a later backward throws AutogradError. A node that saved nothing
+  /// stays usable.
   virtual void forget() noexcept = 0;
   [[nodiscard]] const char* name() const noexcept { return name_; }
-  /// The device that the backward runs on.
+  /// The device on which backward runs.
   [[nodiscard]] Device device() const noexcept { return device_; }
-  /// 1 + the largest depth of the nodes below: consumers are always deeper than what they consume.
+  /// 1 + the largest depth of the nodes that its edges point to. So a node is deeper than every
+  /// node whose result it used.
   [[nodiscard]] std::uint64_t depth() const noexcept { return depth_; }
   [[nodiscard]] std::uint32_t outputs() const noexcept { return outputs_; }
   [[nodiscard]] std::span<Edge> edges() noexcept {
     return {edge_count_ <= kInlineEdges ? inline_edges_.data() : many_edges_.get(), edge_count_};
   }
   [[nodiscard]] bool released() const noexcept { return released_; }
-  /// An output's gradient is shown to hooks.
+  /// True if hooks are registered on an output.
   [[nodiscard]] bool hooked() const noexcept { return hooked_; }
   void set_hooked() noexcept { hooked_ = true; }
-  /// Its backward runs as soon as what it needs is there, before what is left of the others: for
-  /// sums over devices that take their time beside them.
+  /// True if the node is prioritized: its backward runs as soon as its gradients are complete,
+  /// before the remaining nodes. For sums over devices, which run asynchronously while other nodes
+  /// run.
   [[nodiscard]] bool early() const noexcept { return early_; }
   void set_early() noexcept { early_ = true; }
-  /// The replica of parallel_apply that recorded it; -1 for none, or for one above 253.
+  /// Index of the replica (of parallel_apply) that recorded this node; -1 if there is no replica,
+  /// or if its index is above 253.
   [[nodiscard]] int replica() const noexcept { return replica_ - 1; }
-  /// True where input i wants a gradient. For use inside backward.
+  /// True if input i needs a gradient. For use inside backward.
   [[nodiscard]] bool needs(std::size_t i) noexcept { return static_cast<bool>(edges()[i]); }
   void destroy() const noexcept;  // iterative: a chain of 10^6 nodes must not recurse
 
@@ -127,13 +132,13 @@ class Node : public RefCounted {
  private:
   friend class Engine;
   bool hooked_ = false, early_ = false;
-  std::uint8_t replica_ = 0;  // its number and 1: a byte, which costs no node any memory
+  std::uint8_t replica_ = 0;  // index of the replica + 1; a byte here does not enlarge nodes
   static constexpr std::size_t kInlineEdges = 3;
   const char* name_;
   std::uint64_t depth_ = 0;
   std::uint32_t outputs_;
-  std::uint32_t mark_ = 0;  // the engine's, during one backward
-  void* task_ = nullptr;    // the engine's, during one backward
+  std::uint32_t mark_ = 0;  // used by the engine during a backward
+  void* task_ = nullptr;    // likewise
   Device device_;
   std::uint32_t edge_count_ = 0;
   std::array<Edge, kInlineEdges> inline_edges_;
@@ -141,7 +146,7 @@ class Node : public RefCounted {
   mutable const Node* next_dead_ = nullptr;
 };
 
-/// Which inputs of the node that is running want a gradient.
+/// Tells which inputs of the running node need a gradient.
 class Needs {
  public:
   explicit Needs(Node& node) noexcept : node_(&node) {}
@@ -151,15 +156,15 @@ class Needs {
   Node* node_;
 };
 
-/// A tensor kept for backward. get() throws AutogradError if it was changed in place since.
+/// A tensor saved for backward. get() throws AutogradError if it was changed in place since.
 class SavedTensor {
  public:
   SavedTensor() noexcept = default;
-  /// Of an input of the op.
+  /// Saves an input of the op.
   explicit SavedTensor(const Tensor& input)
       : tensor_(input), version_(input.defined() ? input.version() : 0) {}
-  /// Of the op's own output: kept without its node (no cycle), which get() attaches again while the
-  /// node runs.
+  /// Saves an output of the op. It is stored without its node, to avoid a reference cycle; get()
+  /// attaches the node again while the node runs.
   static SavedTensor output(const Tensor& y, std::uint32_t output_nr = 0);
   [[nodiscard]] Tensor get() const;
 
@@ -171,7 +176,7 @@ class SavedTensor {
 };
 
 namespace detail {
-/// An op's input, by pointer: `record("op", {x, w}, …)` copies no handle.
+/// An op's input, held by pointer: `record("op", {x, w}, …)` copies no handle.
 struct Input {
   Input(const Tensor& t) noexcept : tensor(&t) {}
   const Tensor* tensor;
@@ -204,11 +209,11 @@ template <class F> class NodeOf final : public Node {
  private:
   std::optional<F> function_;
 };
-/// Makes the tensor an output of the node.
+/// Makes y output `output_nr` of the node.
 void attach(const Tensor& y, Ref<Node> node, std::uint32_t output_nr);
 }  // namespace detail
 
-/// True if an op on these inputs has to be recorded.
+/// Returns true if an op on these inputs must be recorded.
 [[nodiscard]] inline bool needs_grad(std::initializer_list<detail::Input> inputs) {
   if (!grad_enabled()) return false;
   for (const detail::Input& i : inputs)
@@ -216,11 +221,9 @@ void attach(const Tensor& y, Ref<Node> node, std::uint32_t output_nr);
   return false;
 }
 
-/// Records that `y` was made from `inputs`, with its gradient right here: f(dy) or f(dy, needs) →
-/// Grads, one for each input.
-/// f is made of recorded ops, so that gradients of gradients work. Call it only if
-/// needs_grad(inputs). Returns y.
-/// The node belongs to y's device.
+/// Records that an op made `y` from `inputs` (at most 8). f computes the gradient: f(dy) or f(dy,
+/// needs) returns Grads, one for each input. f must use recorded ops, so that gradients of
+/// gradients work. Call this only if needs_grad(inputs). The node runs on y's device. Returns y.
 template <class F>
 Tensor record(const char* name, std::initializer_list<detail::Input> inputs, Tensor y, F f) {
   std::array<const Tensor*, 8> pointers;
@@ -232,13 +235,13 @@ Tensor record(const char* name, std::initializer_list<detail::Input> inputs, Ten
   return y;
 }
 
-/// For use inside a node's backward that has left work on streams of its own: `join` is called when
-/// all nodes have run, before the gradients are used; elsewhere at once. It orders streams, and
-/// must not throw.
+/// For use inside the backward of a node that queues work on other streams. Calls `join` when all
+/// nodes have run, before the gradients are used; outside of a backward, calls it immediately.
+/// `join` must order the streams, and must not throw.
 void at_end_of_backward(std::function<void()> join);
 
-/// The same for any number of inputs and outputs: f(span<const Tensor> dys[, needs]) → Grads.
-/// Integer outputs stay without history. `device` is where the backward runs.
+/// As record, for any number of inputs and outputs: f(span<const Tensor> dys) or f(dys, needs)
+/// returns Grads. Integer outputs are not recorded. The backward runs on `device`.
 template <class F>
 void record_many(const char* name, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                  Device device, F f) {
@@ -251,22 +254,23 @@ void record_many(const char* name, std::span<const Tensor> inputs, std::span<con
       detail::attach(outputs[i], node, static_cast<std::uint32_t>(i));
 }
 
-/// Gradients of `outputs` (weighted by `gradients`; empty = ones for one-element outputs) with
-/// respect to `inputs`, without touching any grad(). An input that the outputs do not depend on
-/// gives an undefined tensor, or, unless allow_unused, AutogradError. create_graph: the result can
-/// be differentiated again.
+/// Computes the gradients of `outputs` with respect to `inputs`, without changing any grad().
+/// `gradients` are those with respect to the outputs; empty means ones, for outputs of one element.
+/// If no output depends on an input, this throws AutogradError or, with allow_unused, returns an
+/// undefined tensor for it. create_graph records the computation, so that the result can be
+/// differentiated again.
 [[nodiscard]] std::vector<Tensor> grad(std::span<const Tensor> outputs,
                                        std::span<const Tensor> inputs,
                                        std::span<const Tensor> gradients = {},
                                        bool retain_graph = false, bool create_graph = false,
                                        bool allow_unused = false);
-/// Of one output.
+/// The same for one output.
 [[nodiscard]] std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs,
                                        bool retain_graph = false, bool create_graph = false);
 
-/// Tensor::backward for several roots at once. With create_graph a leaf's grad() holds the graph,
-/// which holds the leaf: neither is freed until set_grad({}). The first such call of a process
-/// warns; grad() above makes no such cycle.
+/// Tensor::backward for several outputs at the same time. With create_graph a leaf's grad() holds
+/// the graph, which holds the leaf: neither is freed until set_grad({}). The first such call of a
+/// process calls warn(); grad() above makes no such cycle.
 void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients = {},
               bool retain_graph = false, bool create_graph = false);
 

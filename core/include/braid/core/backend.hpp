@@ -12,19 +12,20 @@
 #include <braid/core/memory.hpp>
 #include <braid/core/stream.hpp>
 
-// The device seam: memory, queues, events, copies and a table of kernels. Nothing else crosses it,
-// and no CUDA header is included here or above.
+// The device interface: memory, queues, events, copies and a table of kernels. Code above this
+// interface uses devices only through it and its optional extensions DeviceClock and NativeDevice.
+// No CUDA header is included here or above.
 namespace braid {
 
-/// Memory handed out by a device. `tag` is the allocator's own.
+/// A block of a device's memory. `tag` belongs to the allocator.
 struct Block {
   void* data = nullptr;
   std::size_t bytes = 0;
   std::uint64_t tag = 0;
 };
 
-/// A flat copy of bytes between the host and devices, or between devices. At least one side is on
-/// the backend's device.
+/// A copy of contiguous bytes between the host and a device, or between devices. At least one side
+/// is on the backend's device.
 struct CopyDesc {
   void* to;
   Device to_device;
@@ -38,17 +39,17 @@ class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
   [[nodiscard]] virtual std::string description() const = 0;
-  /// Stream-ordered, 64-byte aligned at least. bytes > 0. Throws OutOfMemoryError.
+  /// Allocates bytes > 0, in stream order, aligned to at least 64 bytes. Throws OutOfMemoryError.
   virtual Block allocate(std::size_t bytes, Stream& stream) = 0;
   virtual void release(const Block& block, Stream& stream) noexcept = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
   [[nodiscard]] virtual Stream& default_stream() noexcept = 0;
-  /// Queued on `stream`. Between devices it is ordered after, and before, the work of the other
-  /// device's current stream too. A copy from the host has read its source, and a copy to the host
-  /// is done, when the call returns.
+  /// Queues a copy on `stream`. A copy between devices is also ordered after the earlier work, and
+  /// before the later work, of the other device's current stream. When the call returns, a copy
+  /// from the host has read its source, and a copy to the host is complete.
   virtual void copy(const CopyDesc& copy, Stream& stream) = 0;
-  /// the host may read its memory directly
+  /// True if the host may read the device's memory directly.
   [[nodiscard]] virtual bool host_memory() const noexcept = 0;
   [[nodiscard]] virtual MemoryStats memory_stats() const = 0;
   virtual void reset_peak_memory() = 0;
@@ -56,8 +57,8 @@ class DeviceBackend {
   virtual void empty_cache() = 0;
   virtual void fail_allocation(std::uint64_t k, bool persistent) = 0;
   [[nodiscard]] virtual const KernelTable& kernels() const noexcept = 0;
-  /// The calling thread is the library's own and works for devices alone: no other code on it asks
-  /// which GPU is current.
+  /// Tells the backend that the calling thread belongs to the library and works only for devices:
+  /// no other code on this thread depends on which GPU is current.
   virtual void own_thread() noexcept {}
 };
 
@@ -67,16 +68,16 @@ class Backend {
   virtual ~Backend() = default;
   [[nodiscard]] virtual DeviceType type() const noexcept = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-  /// a broken driver means 0, never a throw
+  /// Returns 0 for a broken driver; never throws.
   [[nodiscard]] virtual int device_count() const noexcept = 0;
   [[nodiscard]] virtual DeviceBackend& device(int index) = 0;  ///< 0 <= index < device_count()
 };
 
-/// The explicit list. Declared here, defined by braid::kernels; called once, at the first use of a
-/// device, with the CPU device count that was asked for.
+/// The list of all backends. Declared here, defined by braid::kernels. Called once, at the first
+/// use of a device, with the requested number of CPU devices.
 std::vector<std::unique_ptr<Backend>> built_in_backends(int cpu_devices);
 
-/// What an op needs of a device, found without a lock after the first use.
+/// What an op needs to know about a device. After the first use it is found without a lock.
 struct DeviceContext {
   DeviceBackend* backend = nullptr;
   const KernelTable* kernels = nullptr;
@@ -89,13 +90,13 @@ struct DeviceContext {
 
 namespace detail {
 [[noreturn]] void no_kernel(const char* op, Device device);
-/// The OutOfMemoryError of an op that found no memory on the host for its own work.
+/// Throws the OutOfMemoryError of an op that could not allocate host memory for its own work.
 [[noreturn]] void no_host_memory(const char* op, Device device);
 }  // namespace detail
 
-/// Runs a kernel of the device's table on its current stream: launch("softmax", device,
-/// &KernelTable::softmax, args). Throws OutOfMemoryError where the kernel finds no memory for its
-/// own work.
+/// Runs a kernel of the device's table on the current stream: launch("softmax", device,
+/// &KernelTable::softmax, args). Throws DeviceError if the backend does not have the kernel,
+/// OutOfMemoryError if the kernel cannot allocate memory for its own work.
 template <class Args>
 void launch(const char* op, Device device, void (*KernelTable::*kernel)(const Args&, Stream&),
             const Args& args) {

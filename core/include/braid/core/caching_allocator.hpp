@@ -12,42 +12,42 @@
 
 namespace braid {
 
-/// Where a caching allocator gets its memory from. Both functions may be called by several threads
-/// at once.
+/// The memory source of a caching allocator. Several threads may call both functions at the same
+/// time.
 struct MemorySource {
-  /// null if there is none; 64-byte aligned at least
+  /// Returns null if there is no memory; aligned to at least 64 bytes.
   void* (*allocate)(std::size_t bytes) noexcept;
-  void (*release)(void* data, std::size_t bytes) noexcept;  ///< the same bytes as allocated
+  void (*release)(void* data, std::size_t bytes) noexcept;  ///< the same `bytes` as in allocate
   bool host_memory;                                         ///< readable by the host
 };
 
-/// Memory of the host: 64-byte aligned; from 4 MiB on 2-MiB aligned and advised to use huge pages.
+/// Host memory, 64-byte aligned. From 4 MiB on it is 2-MiB aligned and advised to use huge pages.
 [[nodiscard]] MemorySource host_memory_source() noexcept;
 
-/// The allocator of one device: keeps freed blocks by size class, accounts exactly, and can be
-/// limited.
+/// The allocator of one device. Keeps freed blocks by size class and counts memory exactly. Its
+/// memory can be limited (set_capacity).
 ///
-/// Size classes are multiples of 64 bytes up to 1 KiB, then four for each doubling. A thread has a
-/// magazine of a few free blocks of each class that it takes from and puts back to without a lock;
-/// what does not fit goes to lists shared by the device's threads. Flushing (empty_cache, or a
-/// request that does not fit the capacity) takes the blocks out of every thread's magazine. A
-/// thread's end gives its magazine back.
-/// A request that finds no room frees everything cached and tries once more before it throws.
+/// Size classes are multiples of 64 bytes up to 1 KiB, then four for each doubling. Each thread has
+/// a magazine, a few free blocks of each class, which it uses without a lock. Blocks that do not
+/// fit there go to lists shared by the device's threads. Flushing (empty_cache, or a request that
+/// does not fit the capacity) takes the blocks out of every thread's magazine. When a thread ends,
+/// the blocks of its magazine go to the shared lists.
+/// A request that finds no memory frees everything cached and tries once more before it throws.
 /// Without a capacity, cached memory is bounded too: it is freed when a new block would make in_use
-/// + cached more than 2 · peak + 256 MiB.
-/// All functions may be called from any thread. Under AddressSanitizer free blocks are poisoned.
-/// Destroy it after its last block was released.
+/// + cached exceed 2 · peak + 256 MiB.
+/// Thread-safe. Under AddressSanitizer free blocks are poisoned. Must be destroyed after its last
+/// block was released.
 class CachingAllocator {
  public:
-  /// Throws std::bad_alloc only.
+  /// Throws only std::bad_alloc.
   CachingAllocator(Device device, MemorySource source);
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  /// Uninitialised memory. Throws OutOfMemoryError.
+  /// Allocates uninitialised memory. Throws OutOfMemoryError.
   [[nodiscard]] Block allocate(std::size_t bytes);
-  /// Takes a block of this allocator back.
+  /// Gives a block back to this allocator.
   void release(const Block& block) noexcept;
 
   [[nodiscard]] MemoryStats stats() const;
@@ -57,7 +57,7 @@ class CachingAllocator {
   /// See braid::fail_allocation.
   void fail_allocation(std::uint64_t k, bool persistent);
 
-  /// The size of the block that serves a request, 0 if no class is large enough.
+  /// Size of the block that serves a request of `bytes`; 0 if no class is large enough.
   [[nodiscard]] static std::size_t block_bytes(std::size_t bytes) noexcept;
 
   struct Magazine;  // private to the implementation
@@ -82,25 +82,25 @@ class CachingAllocator {
   // Read on every call.
   const Device device_;
   const MemorySource source_;
-  int slot_ = -1;             // of this allocator in each thread's table
-  std::uint64_t serial_ = 0;  // tells it from an earlier allocator of that slot
+  int slot_ = -1;             // index of this allocator in each thread's table
+  std::uint64_t serial_ = 0;  // distinguishes it from an earlier allocator with that slot
   std::atomic<std::uint32_t> mode_{0};
 
   alignas(64) std::atomic<std::size_t> in_use_{0};
   std::atomic<std::size_t> peak_{0};
 
-  // guards everything below; never held while the source is called
+  // guards everything below; not held while the source is called, unless a shared list cannot grow
   alignas(64) mutable std::mutex mutex_;
   std::size_t reserved_ = 0;  // in_use + cached
   std::size_t capacity_ = 0;
   std::uint64_t fail_in_ = 0;
   bool fail_persistent_ = false;
-  // without the magazines' own
+  // excluding what the magazines count themselves
   std::uint64_t allocations_ = 0, hits_ = 0, releases_ = 0, retries_ = 0, failures_ = 0;
   // free blocks by class
   std::vector<std::vector<void*>> shared_;
   std::vector<std::unique_ptr<Magazine>> magazines_;
-  std::vector<Magazine*> idle_magazines_;  // of threads that ended
+  std::vector<Magazine*> idle_magazines_;  // of threads that ended, for reuse
 };
 
 }  // namespace braid

@@ -11,7 +11,7 @@ namespace braid {
 
 namespace detail {
 
-/// All leaves are tensors: no number, nowhere.
+/// True if all leaves are tensors (no numbers).
 template <class T> constexpr bool all_tensors() {
   if constexpr (tree::IsTensor<T>) return true;
   else if constexpr (tree::Struct<T>) {
@@ -27,10 +27,11 @@ template <class T> constexpr bool all_tensors() {
   else return false;
 }
 
-/// Of a tuple's elements.
+/// The type for a tuple, from its elements.
 template <class T> struct CollatedTuple;
 
-/// A number becomes a tensor; a tree of tensors stays what it is; a tuple goes by its elements.
+/// The collated type: a number becomes a tensor, a tree of tensors keeps its type, a tuple is
+/// collated element by element.
 template <class T> constexpr auto collated_type() {
   if constexpr (std::is_arithmetic_v<T>) return std::type_identity<Tensor>();
   else if constexpr (all_tensors<T>()) return std::type_identity<T>();
@@ -58,18 +59,18 @@ struct CollatedTuple<Array<E, N>> {
   }
 };
 
-/// Stacks the leaves of items into those of `batch` (a copy of the first item). `at` is the path of
-/// the trees in the item.
+/// Stacks the leaves of the items into those of `batch` (which starts as a copy of the first item).
+/// `at` is the path of these trees in the item.
 void collate_leaves(const tree::Flat& batch, std::span<const tree::Flat> items,
                     const std::string& at);
-/// The same for items that are tensors: a loader's hot path, without lists.
+/// The same for items that are tensors: the hot path of data loaders, without lists.
 [[nodiscard]] Tensor collate_tensors(std::span<const Tensor> items);
 [[nodiscard]] Tensor collate_numbers(const std::vector<std::int64_t>& numbers);
 [[nodiscard]] Tensor collate_numbers(const std::vector<float>& numbers);
 [[nodiscard]] Tensor collate_numbers(const std::vector<std::uint8_t>& numbers);  // bool
 [[noreturn]] void nothing_to_collate();
 
-/// `get` picks from an item what is collated here.
+/// `get` returns the part of an item that is collated here.
 template <class T, class Item, class Get>
 auto collate_part(std::span<const Item> items, const Get& get, const std::string& at) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -101,18 +102,19 @@ auto collate_part(std::span<const Item> items, const Get& get, const std::string
 
 }  // namespace detail
 
-/// What collate makes of items of type T.
+/// The type that collate returns for items of type T.
 template <class T> using Collated = typename decltype(detail::collated_type<T>())::type;
 
-/// One batch of many items: each tensor is stacked with its like along a new dim 0.
+/// Combines items into one batch: stacks each tensor with those of the other items along a new dim
+/// 0.
 ///
 /// Types     items that are trees of tensors give a tree of the same type. In tuples and pairs
 ///           numbers become tensors: integers int64, floating point float32, bool bool. A number in
 ///           a struct, list or map does not compile.
 /// Gradient  flows to the items' tensors
-/// Throws    ArgumentError for no items, and where none of their tensors is defined (a part that no
-///           item has stays undefined); ShapeError, DTypeError, DeviceError naming the path if
-///           items differ
+/// Throws    ArgumentError for no items, and if none of their tensors is defined (a tensor that is
+///           undefined in all items stays undefined); ShapeError, DTypeError, DeviceError, with the
+///           path, if items differ
 template <class T> [[nodiscard]] Collated<T> collate(std::span<const T> items) {
   if (items.empty()) detail::nothing_to_collate();
   return detail::collate_part<T>(items, [](const T& item) -> const T& { return item; }, {});

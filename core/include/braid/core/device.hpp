@@ -9,21 +9,21 @@ namespace braid {
 
 enum class DeviceType : std::uint8_t { cpu, cuda };
 
-/// A logical device: a type and an index, `cpu:0`, `cuda:1`. A small value.
-/// Each has its own memory accounting, current stream and share of the worker threads; tensors of
-/// two devices never mix, even where the memory is the same.
+/// A logical device: a type and an index, such as `cpu:0` or `cuda:1`. Cheap to copy. Each device
+/// has separate memory accounting, a current stream and a share of the worker threads. Apart from
+/// copies, an operation on tensors of two devices throws DeviceError, even if both devices use the
+/// same memory.
 class Device {
  public:
   constexpr Device() noexcept = default;
-  /// An index that no device can have stays one: it saturates instead of wrapping around to a
-  /// device that exists.
+  /// An index outside ±32767 is clamped: it must not wrap around to a device that exists.
   constexpr Device(DeviceType type, int index) noexcept
       : type_(type),
         index_(static_cast<std::int16_t>(index < -kLargestIndex  ? -kLargestIndex
                                          : index > kLargestIndex ? kLargestIndex
                                                                  : index)) {}
-  /// `cpu`, `cpu:1`, `cuda`, `cuda:0`. Throws DeviceError for any other text, and for a null
-  /// pointer. Does not ask whether the device exists.
+  /// Parses `cpu`, `cpu:1`, `cuda`, `cuda:0`. Throws DeviceError for any other text and for a null
+  /// pointer. Does not check whether the device exists.
   Device(std::string_view name);
   Device(const char* name) : Device(named(name)) {}
   Device(const std::string& name) : Device(std::string_view(name)) {}
@@ -41,34 +41,34 @@ class Device {
   std::int16_t index_ = 0;
 };
 
-/// The best device there is: the first CUDA device, else cpu:0; BRAID_DEVICE overrides it.
-/// Factories create on cpu:0 unless told otherwise.
+/// Returns the best available device: the first CUDA device, else cpu:0. The environment variable
+/// BRAID_DEVICE overrides it. Factories use cpu:0 unless told otherwise.
 [[nodiscard]] Device best_device();
-/// Deleted: best_device() is its name. (Factories create on cpu:0, whatever the best device is.)
+/// Does not compile: the name is best_device(). (Factories use cpu:0, whatever the best device is.)
 template <class T = void> Device default_device() {
   static_assert(!sizeof(T*), "braid: default_device() is now best_device()");
   return {};
 }
-/// All devices of the best device's type, in order.
+/// All devices of the best device's type, ordered by index.
 [[nodiscard]] std::vector<Device> devices();
 [[nodiscard]] std::vector<Device> devices(DeviceType type);
 /// Number of devices of the best device's type.
 [[nodiscard]] int device_count();
 [[nodiscard]] int device_count(DeviceType type);
 
-/// Sets the number of logical CPU devices (default 1, or BRAID_CPU_DEVICES), before the first use
-/// of any device.
-/// Throws DeviceError if devices are in use already, or if count is not in 1 … 64.
+/// Sets the number of logical CPU devices (default 1, or BRAID_CPU_DEVICES). Must be called before
+/// the first use of any device. Throws DeviceError if devices are in use already, or unless count
+/// is in 1 … 64.
 void set_cpu_device_count(int count);
 
-/// Threads that each CPU device computes with. Default: max(1, cores / CPU devices), or
+/// Number of threads that each CPU device computes with. Default: max(1, cores / CPU devices), or
 /// BRAID_THREADS. Results do not depend on it.
 [[nodiscard]] int num_threads();
-/// Throws ArgumentError unless 1 <= count <= 256. Takes effect with the next operation.
+/// Sets it, from the next operation on. Throws ArgumentError unless 1 <= count <= 256.
 void set_num_threads(int count);
 
-/// Blocks until all work queued on the device's own stream and on the calling thread's current one
-/// is done, and rethrows its first error; what is on other streams is waited for with
+/// Blocks until all work is done that was queued on the device's default stream and on the calling
+/// thread's current stream, and rethrows its first error. For other streams use
 /// Stream::synchronize. Throws DeviceError for a device that does not exist.
 void synchronize(Device device);
 

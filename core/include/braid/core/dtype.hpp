@@ -7,11 +7,12 @@
 
 namespace braid {
 
-/// Element types. Printed `float32`, `bool`, …
+/// Element types. Printed as `float32`, `bool`, …
 enum class DType : std::uint8_t { bool_, uint8, int32, int64, float16, bfloat16, float32, float64 };
 inline constexpr int kDTypeCount = 8;
 
-/// IEEE binary16 storage. Arithmetic is done in float; conversions round to nearest even.
+/// IEEE binary16 (half precision). For storage: arithmetic is done in float. Conversions round to
+/// nearest even.
 struct float16 {
   std::uint16_t bits = 0;
   float16() = default;
@@ -20,7 +21,8 @@ struct float16 {
   friend bool operator==(const float16&, const float16&) = default;
 };
 
-/// bfloat16 storage: the upper half of a float. Conversions round to nearest even.
+/// bfloat16, the upper half of a float. For storage: arithmetic is done in float. Conversions round
+/// to nearest even.
 struct bfloat16 {
   std::uint16_t bits = 0;
   bfloat16() = default;
@@ -71,15 +73,15 @@ namespace detail {
 [[nodiscard]] constexpr bool is_integral(DType t) noexcept {
   return t >= DType::uint8 && t <= DType::int64;
 }
-/// `float32`, `int64`, `bool`, …
+/// Returns `float32`, `int64`, `bool`, …
 [[nodiscard]] std::string_view name_of(DType t) noexcept;
 std::ostream& operator<<(std::ostream& out, DType t);
 
-/// The type that two operands of an elementwise operation are brought to: bool < uint8 < int32 <
-/// int64 < float16, bfloat16 < float32 < float64;
-/// float16 with bfloat16 gives float32. The types alone decide: a tensor without dimensions widens
-/// like any other (PyTorch lets one with dimensions win within a category: float32 [2] + float64 []
-/// is float64 here, float32 there).
+/// Returns the dtype to which an elementwise operation converts its two operands. It is the later
+/// of the two in the order bool < uint8 < int32 < int64 < float16, bfloat16 < float32 < float64;
+/// float16 with bfloat16 gives float32. Only the dtypes decide: a tensor without dimensions counts
+/// like any other. (In PyTorch a tensor with dimensions wins over one without, within a category:
+/// float32 [2] + float64 [] is float64 here, float32 there.)
 [[nodiscard]] constexpr DType promote(DType a, DType b) noexcept {
   if ((a == DType::float16 && b == DType::bfloat16) ||
       (a == DType::bfloat16 && b == DType::float16))
@@ -88,13 +90,13 @@ std::ostream& operator<<(std::ostream& out, DType t);
 }
 
 namespace detail {
-/// A whole number that fits in int64.
+/// True for a whole number that fits in int64.
 [[nodiscard]] constexpr bool is_whole(double x) noexcept {
   return x >= -0x1p63 && x < 0x1p63 && x == static_cast<double>(static_cast<std::int64_t>(x));
 }
 }  // namespace detail
 
-/// DType of a C++ type; only for the eight element types.
+/// The DType of a C++ type; compiles only for the eight element types.
 template <class T>
 inline constexpr DType dtype_of = [] {
   if constexpr (std::is_same_v<T, bool>) return DType::bool_;
@@ -111,7 +113,7 @@ inline constexpr DType dtype_of = [] {
                   "bfloat16, float or double");
 }();
 
-/// A C++ type that elements can have.
+/// A C++ type that elements of a tensor can have.
 template <class T>
 concept Element =
     std::is_same_v<T, bool> || std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int32_t> ||

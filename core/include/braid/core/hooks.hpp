@@ -5,13 +5,15 @@ namespace braid {
 
 namespace detail { struct Hook; }
 
-/// What registering a hook gives back: a way to remove it. Letting go of the handle does not.
+/// A handle of a registered hook, with which the hook can be removed. Destroying the handle does
+/// not remove the hook.
 class HookHandle {
  public:
   HookHandle() noexcept = default;
   explicit HookHandle(std::weak_ptr<detail::Hook> hook) noexcept : hook_(std::move(hook)) {}
-  /// The hook is called no more, but by a backward that is about to; nothing if it is gone already,
-  /// or its tensor. From any thread, from the hook itself too.
+  /// Removes the hook. A backward that is already running the tensor's hooks may still call it.
+  /// Does nothing if the hook or its tensor no longer exists. Thread-safe; a hook may remove
+  /// itself.
   void remove() const;
 
  private:

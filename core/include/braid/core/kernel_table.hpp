@@ -1,7 +1,7 @@
 #pragma once
 
-// The kernels of a backend, by name. What each is asked for stands in kernel_args/, one header a
-// family; who only passes the table on needs none of them.
+// The kernels of a backend. Their arguments are in kernel_args/, one header per family; code that
+// only passes the table on needs none of them.
 namespace braid {
 
 class Stream;
@@ -49,10 +49,9 @@ struct MaxPoolBackwardArgs;
 struct MaxPoolPickArgs;
 struct ResampleArgs;
 
-/// All kernels of a backend: one line each. A null entry means that the op does not exist there;
-/// `launch` says so.
-/// A kernel is queued on the stream it is given (the CPU runs it at once), gets checked arguments,
-/// and does nothing for empty ones.
+/// All kernels of a backend, one line each. If an entry is null, the backend does not have the op,
+/// and `launch` throws DeviceError. A kernel is queued on the given stream (the CPU runs it
+/// immediately). It receives checked arguments and does nothing for tensors without elements.
 struct KernelTable {
   void (*unary)(const UnaryArgs&, Stream&) = nullptr;
   void (*binary)(const BinaryArgs&, Stream&) = nullptr;

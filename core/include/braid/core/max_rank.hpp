@@ -2,7 +2,7 @@
 
 namespace braid {
 
-/// Most dimensions that a tensor can have.
+/// The largest number of dimensions of a tensor.
 inline constexpr int kMaxRank = 8;
 
 }  // namespace braid

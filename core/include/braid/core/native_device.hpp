@@ -3,37 +3,38 @@
 
 #include <braid/core/device.hpp>
 
-// What libraries of a GPU's vendor want of a device beyond the seam (backend.hpp), without their
-// headers: see docs/decisions/0005.
+// What the GPU vendor's libraries (NCCL, cuBLAS) need to know about a device beyond the device
+// interface (backend.hpp), without their headers: see docs/decisions/0005.
 namespace braid {
 
-/// A device that such a library can work on: the backends of GPUs have it beside DeviceBackend.
+/// Implemented by the backends of GPUs, in addition to DeviceBackend.
 class NativeDevice {
  public:
-  /// A function whose type its name tells, as dlsym gives it.
+  /// A function as dlsym returns it; its name determines the real type.
   using Function = void (*)();
 
-  /// What the GPU below has.
+  /// Properties of the GPU.
   struct Size {
     std::size_t memory = 0;  ///< bytes
     int multiprocessors = 0;
   };
 
-  /// The number of the GPU below, which its logical devices share.
+  /// Index of the GPU, which its logical devices share.
   [[nodiscard]] virtual int gpu() const noexcept = 0;
   /// Throws CudaError, DeviceLostError.
   [[nodiscard]] virtual Size size() const = 0;
-  /// Makes that GPU the calling thread's current one, for good. Throws CudaError, DeviceLostError.
+  /// Makes the GPU the calling thread's current one; it stays current after the call. Throws
+  /// CudaError, DeviceLostError.
   virtual void make_current() = 0;
-  /// On emulated devices the function that stands in for `name` of such a library; null where the
-  /// library itself is to be opened.
+  /// Returns, on emulated devices, the fake of the library function `name`; null if the caller must
+  /// open the real library.
   [[nodiscard]] virtual Function stand_in(const char* name) const noexcept = 0;
 
  protected:
   ~NativeDevice() = default;
 };
 
-/// Null for a device of the CPU. Throws DeviceError for one that does not exist.
+/// Returns null for a CPU device. Throws DeviceError for a device that does not exist.
 [[nodiscard]] NativeDevice* native_device(Device device);
 
 }  // namespace braid

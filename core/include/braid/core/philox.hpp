@@ -1,34 +1,32 @@
 #pragma once
 #include <cstdint>
 
-// Random numbers that are a function of (seed, stream, element) alone: the same bits on every
-// device, for every split and number of threads.
+// Random numbers that depend only on (seed, stream, element): the same bits on every device, for
+// every split and number of threads.
 //
 // Generator   Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as
-//             1, 2, 3"). Key = seed (low, high word);
-//             counter = (block low, block high, stream low, stream high). A block is four 32-bit
-//             words w0 … w3.
+//             1, 2, 3"). Key = seed (low, high word); counter = (block low, block high, stream low,
+//             stream high). A block is four 32-bit words w0 … w3.
 // 32-bit      Element i of float32, float16, bfloat16 uses block i/4.
 //             uniform: u = (w[i%4] >> 8) * 2^-24, in [0, 1).
-//             normal:  words 0, 1 make elements 0, 1 of the block, words 2, 3 make elements 2, 3
+//             normal:  words 0, 1 give elements 0, 1 of the block, words 2, 3 give elements 2, 3
 //             (Box-Muller: radius from the even word, angle from the odd one).
-// 64-bit      Element i of float64 and int64 has block i of its own: draws d0 = w0 + 2^32 w1, d1 =
-// w2 + 2^32 w3.
-//             uniform: u = (d0 >> 11) * 2^-53.  normal: radius from d0, angle from d1, the cosine
-//             alone.
+// 64-bit      Element i of float64 and int64 uses the whole block i, as two draws:
+//             d0 = w0 + 2^32 w1, d1 = w2 + 2^32 w3.
+//             uniform: u = (d0 >> 11) * 2^-53.
+//             normal: radius from d0, angle from d1; only the cosine is used.
 //             integers: low + the upper 64 bits of d0 * (high - low).
-// In a range  low + u * (high - low) with one rounding, and never more than the largest number of
-// the dtype below high.
-//             mean + z * deviation with one rounding. float16 and bfloat16 are the float32 number,
-//             rounded.
+// In a range  low + u * (high - low) with one rounding, at most the largest number of the dtype
+//             below high; mean + z * deviation with one rounding. float16 and bfloat16 are the
+//             rounded float32 number.
 //
-// The floating-point functions are written once, over a policy `O` that gives the few operations
-// which scalars, vectors and devices spell differently. Each product that is added to something is
-// an explicit fused multiply-add, so that no compiler option can change a bit.
+// The floating-point functions are written once, over a policy `O` with the few operations that
+// differ between scalars, vectors and devices. Each product that is added to something is an
+// explicit fused multiply-add, so that no compiler option can change a bit.
 #if defined(__CUDACC__)
 #define BRAID_HD __host__ __device__ __forceinline__
 #elif defined(__GNUC__)
-// never emitted: files compiled for one instruction set may include this
+// always inlined, so files compiled for one instruction set may include this
 #define BRAID_HD inline __attribute__((always_inline))
 #else
 #define BRAID_HD inline
@@ -43,8 +41,8 @@ struct PhiloxBlock {
 
 namespace detail {
 
-/// Ten rounds on counters c0 … c3, words or vectors of words. O::multiply(x, m, high, low) gives
-/// both halves of x * m.
+/// Ten rounds on the counters c0 … c3, words or vectors of words. O::multiply(x, m, high, low)
+/// computes both halves of x * m.
 template <class O, class U>
 BRAID_HD constexpr void philox_rounds(U& c0, U& c1, U& c2, U& c3, std::uint64_t seed) {
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
@@ -61,7 +59,7 @@ BRAID_HD constexpr void philox_rounds(U& c0, U& c1, U& c2, U& c3, std::uint64_t 
   }
 }
 
-/// Random policy of one float (F = float) or double at a time, on the host or a CUDA device.
+/// The policy for one float (F = float) or double at a time, on the host or a CUDA device.
 struct ScalarRandom {
   static BRAID_HD constexpr void multiply(std::uint32_t x, std::uint32_t m, std::uint32_t& high,
                                           std::uint32_t& low) {
@@ -129,13 +127,13 @@ template <class O, class F, class U> BRAID_HD F normal_log_32(F u) {
   return O::fma(e, c(0x1.63p-1f), small);
 }
 
-/// Two standard normal numbers from two words.
+/// Computes two standard normal numbers from two words.
 template <class O, class F, class U>
 BRAID_HD void normal_pair_32(U radius_word, U angle_word, F& z0, F& z1) {
   const auto c = [](float x) { return O::template constant<F>(x); };
   const F u = O::fma(O::to_floating(radius_word), c(0x1p-32f), c(0x1p-33f));
   const F radius = O::sqrt(normal_log_32<O, F, U>(u) * -2.0f);
-  // The angle is 2π angle_word / 2^32. Its nearest multiple of π/2 is taken off in integers,
+  // The angle is 2π angle_word / 2^32. Its nearest multiple of π/2 is subtracted in integers,
   // exactly.
   const U quadrant = (angle_word + 0x20000000u) >> 30;
   const F t = O::to_floating(O::to_signed(angle_word - (quadrant << 30))) * 0x1.921fb6p-30f;
@@ -152,8 +150,8 @@ BRAID_HD void normal_pair_32(U radius_word, U angle_word, F& z0, F& z1) {
   z1 = radius * O::from_bits(O::to_bits(odd ? cosine : sine) ^ sign);
 }
 
-/// log u for 2^-54 <= u <= 1: u = 2^e (1 + f), s = f / (2 + f), log(1 + f) = f - f²/2 + s (f²/2 +
-/// s² R(s²)).
+/// log u for 2^-54 <= u <= 1: u = 2^e (1 + f), s = f / (2 + f),
+/// log(1 + f) = f - f²/2 + s (f²/2 + s² R(s²)).
 template <class O, class F, class U> BRAID_HD F normal_log_64(F u) {
   const auto c = [](double x) { return O::template constant<F>(x); };
   const U bits = O::to_bits(u) - std::uint64_t{0x3fe6a09e667f3bcd};
@@ -175,7 +173,7 @@ template <class O, class F, class U> BRAID_HD F normal_log_64(F u) {
   return O::fma(e, c(0x1.62e42feep-1), f - O::fma(half, f, -tail));
 }
 
-/// A standard normal number from two 64-bit draws.
+/// Computes a standard normal number from two 64-bit draws.
 template <class O, class F, class U> BRAID_HD F normal_64(U radius_draw, U angle_draw) {
   const auto c = [](double x) { return O::template constant<F>(x); };
   const F u = O::fma(O::to_floating(O::to_signed(radius_draw >> 11)), c(0x1p-53), c(0x1p-54));
@@ -202,7 +200,7 @@ template <class O, class F, class U> BRAID_HD F normal_64(U radius_draw, U angle
 
 }  // namespace detail
 
-/// Block `block` of the numbers of (seed, stream).
+/// Block `block` of the random stream (seed, stream).
 [[nodiscard]] BRAID_HD constexpr PhiloxBlock philox(std::uint64_t seed, std::uint64_t stream,
                                                     std::uint64_t block) {
   PhiloxBlock b{{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
@@ -211,7 +209,7 @@ template <class O, class F, class U> BRAID_HD F normal_64(U radius_draw, U angle
   return b;
 }
 
-/// 64 random bits: draw d0 of block i. For shuffles and everything else that wants plain bits.
+/// 64 random bits: draw d0 of block i. For shuffles and other uses of plain bits.
 [[nodiscard]] BRAID_HD constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream,
                                                            std::uint64_t i) {
   const PhiloxBlock b = philox(seed, stream, i);

@@ -3,8 +3,8 @@
 
 namespace braid {
 
-/// While it lives, the lines that the calling thread prints (braid::print) are added to a text and
-/// not written. The innermost one counts.
+/// While it exists, the lines that the calling thread prints (braid::print) are appended to `text`
+/// instead of written. If captures are nested, the innermost is used.
 class PrintCapture {
  public:
   explicit PrintCapture(std::string& text) noexcept;

@@ -7,16 +7,16 @@
 
 namespace braid {
 
-/// Seeds the random factories and starts their stream anew. The default seed is 0.
+/// Seeds the random generator and restarts its stream. The default seed is 0.
 void manual_seed(std::uint64_t seed);
-/// The seed of manual_seed.
+/// Returns the seed in use: that of manual_seed or set_random_state.
 [[nodiscard]] std::uint64_t initial_seed() noexcept;
-/// A stream number for one random operation; each call gives the next. Together with the seed and
-/// the element's index it decides the numbers (Philox4x32-10).
+/// Returns the stream number for one random operation and advances it. The seed, the stream and the
+/// element's index determine the values (Philox4x32-10).
 [[nodiscard]] std::uint64_t next_random_stream() noexcept;
 
-/// What decides all numbers that are drawn from now on, dropout's too; a checkpoint keeps it. A
-/// RandomForward leaves it alone.
+/// The state of the random generator, which determines all later random values, also dropout's.
+/// Checkpoints store it. A RandomForward does not change it.
 struct RandomState {
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;  ///< of the next random op outside of a RandomForward
@@ -25,31 +25,31 @@ struct RandomState {
 [[nodiscard]] RandomState random_state() noexcept;
 void set_random_state(const RandomState& state) noexcept;
 
-/// What decides the random numbers of one op: word e % 4 of Philox block e / 4 of (seed, stream),
-/// for the element that is number e of the whole batch.
+/// Determines the random values of one op: element e of the whole batch uses word e % 4 of Philox
+/// block e / 4 of (seed, stream).
 struct RandomKey {
   std::uint64_t seed = 0, stream = 0;
-  int dim = 0;                 ///< the axis of rows
-  std::int64_t first_row = 0;  ///< of this tensor, in the whole batch
+  int dim = 0;                 ///< the dim of the rows
+  std::int64_t first_row = 0;  ///< index in the whole batch of this tensor's first row
 };
 
-/// While it lives, the random ops of this thread belong to one forward: op number k of it takes
-/// stream first + k, whatever other threads do, and dropout knows which rows of the whole batch it
-/// has. DataParallel opens one in every replica, all with one `first`, so that a mask is the same
-/// for every split. In a replica after the first, random factories (rand, randn, …) take streams of
-/// their own, far from the others.
+/// While it exists, the random ops of this thread belong to one forward: op k uses the stream
+/// first + k, independent of other threads, and dropout knows which rows of the whole batch it has.
+/// DataParallel makes one in every replica, all with the same `first`, so that a mask does not
+/// depend on how the batch is split. In a replica after the first, random factories (rand, randn,
+/// …) use separate streams (replica << 48 is added).
 class RandomForward {
  public:
   struct Part {
     std::uint64_t replica = 0;
-    int dim = 0;                           ///< that the batch is split along
-    std::int64_t first_row = 0, rows = 0;  ///< of this replica
+    int dim = 0;                           ///< along which the batch is split
+    std::int64_t first_row = 0, rows = 0;  ///< of this replica's part
   };
   RandomForward(std::uint64_t first, const Part& part) noexcept;
   ~RandomForward();
   RandomForward(const RandomForward&) = delete;
   RandomForward& operator=(const RandomForward&) = delete;
-  /// The stream of the next random op.
+  /// Returns the stream of the next random op and advances it.
   [[nodiscard]] std::uint64_t take() noexcept {
     return first_ + used_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -60,50 +60,53 @@ class RandomForward {
 
  private:
   std::uint64_t first_;
-  std::atomic<std::uint64_t> used_{0};  // a thread that this one starts may draw too
+  std::atomic<std::uint64_t> used_{0};  // threads that this one starts may draw too
   Part part_;
   RandomForward* before_;
 };
 
-/// Leaves out as many streams, which a RandomForward has used.
+/// Advances the generator by the number of streams that a RandomForward has used.
 void skip_random_streams(std::uint64_t streams) noexcept;
 
-/// The key of the next random op for a tensor whose rows are those of the batch along dim 0 (along
-/// RandomForward's dim within one). Where the axis has k times the rows that the replica got, as in
-/// [batch * k, ..], a row of the batch stands for k rows of it; where it has another number, the
-/// rows count from 0.
+/// Returns the key of the next random op, for a tensor whose rows are those of the batch: along dim
+/// 0, or along the RandomForward's dim inside one. If that dim has k times the rows of the
+/// replica's part, as in [batch * k, ..], k consecutive rows of it belong to each row of the batch.
+/// With any other number of rows, they are counted from 0.
 [[nodiscard]] RandomKey next_random_key(const Shape& shape);
 /// The same for a tensor whose rows are always along dim 0.
 [[nodiscard]] RandomKey next_random_key_of_rows(std::int64_t rows);
 
-/// Standard normal numbers. Types: floating point. The same bits on every device.
+/// Standard normal values, of a floating-point dtype (else DTypeError). The same bits on every
+/// device.
 [[nodiscard]] Tensor randn(const Shape& shape, const TensorOptions& options = {});
-/// Uniform in [0, 1). Types: floating point.
+/// Uniform in [0, 1), of a floating-point dtype.
 [[nodiscard]] Tensor rand(const Shape& shape, const TensorOptions& options = {});
-/// Uniform in [low, high). Types: floating point.
+/// Uniform in [low, high), of a floating-point dtype. Throws ArgumentError unless low <= high and
+/// the dtype can hold both and their distance.
 [[nodiscard]] Tensor uniform(const Shape& shape, double low, double high,
                              const TensorOptions& options = {});
-/// Uniform integers in [low, high), int64 unless another type is asked for. Throws ArgumentError
-/// unless low < high, and for numbers that the type does not reach.
+/// Uniform integers in [low, high), int64 unless another dtype is given. Throws ArgumentError
+/// unless low < high and all values are in the range of the dtype.
 [[nodiscard]] Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                              const TensorOptions& options = {});
-/// A random order of 0 … n-1 (Fisher-Yates of our own), int64.
+/// A random permutation of 0 … n-1 (Fisher-Yates), int64 unless another dtype is given. Throws
+/// ArgumentError for n < 0.
 [[nodiscard]] Tensor randperm(std::int64_t n, const TensorOptions& options = {});
 
-/// Categories drawn at random, category j with a probability that is its weight over the sum of
-/// all. With one draw a row `replacement` makes no difference. Without it each further draw is from
-/// those that are left, in the order in which they were drawn.
+/// Draws category indices at random: category j with the probability of its weight over the sum of
+/// all. Without replacement, each further draw is from the remaining categories, and the result is
+/// in the order of drawing. With one sample per row, `replacement` makes no difference.
 ///
 /// Shapes    weights [categories] or [rows, categories] → int64 [samples] or [rows, samples]. With
-///           replacement it takes rows × samples × categories bytes
+///           replacement it needs rows × samples × categories bytes of memory
 /// Types     floating point; computed in float64
-/// Random    one stream of the global generator, or the seed's own; no gradient. The weights are
-///           checked, for which the host waits for the device
-/// Throws    ShapeError for other dimensions; DTypeError; ArgumentError for samples < 1, for
-///           weights that are negative, infinite or NaN, for a row of zeros, and without
-///           replacement for a row with fewer weights above 0 than samples
-/// Source    inversion of the running sums; without replacement the smallest of exponential times,
-///           Efraimidis & Spirakis 2006
+/// Random    one stream of the generator, or that of `seed`; no gradient. The host waits for the
+///           device, because the weights are checked
+/// Throws    ShapeError for another rank, and for no categories; DTypeError; ArgumentError for
+///           samples < 1, for weights that are negative, infinite or NaN, for a row whose weights
+///           are all 0, and without replacement for a row with fewer weights above 0 than samples
+/// Source    inversion of the cumulative sums; without replacement the smallest of exponential
+///           times, Efraimidis & Spirakis 2006
 [[nodiscard]] Tensor multinomial(const Tensor& weights, std::int64_t samples,
                                  bool replacement = false, std::optional<std::uint64_t> seed = {});
 

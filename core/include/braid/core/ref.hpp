@@ -13,7 +13,7 @@ class RefCounted {
   RefCounted(const RefCounted&) = delete;
   RefCounted& operator=(const RefCounted&) = delete;
   void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
-  /// True if this was the last reference: the caller deletes the object.
+  /// Returns true if this was the last reference: then the caller destroys the object.
   [[nodiscard]] bool release() const noexcept {
     return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
@@ -28,8 +28,8 @@ class RefCounted {
   mutable std::atomic<std::uint32_t> refs_{0};
 };
 
-/// Intrusive shared pointer: one word, one atomic increment a copy. T derives from RefCounted and
-/// declares `void destroy() const noexcept`.
+/// Intrusive shared pointer: one word; a copy is one atomic increment. T derives from RefCounted
+/// and declares `void destroy() const noexcept`.
 template <class T> class Ref {
  public:
   constexpr Ref() noexcept = default;
@@ -55,8 +55,8 @@ template <class T> class Ref {
   T* p_ = nullptr;
 };
 
-/// Memory for small, short-lived host objects (tensor handles' bodies, graph nodes): thread-local
-/// free lists, no lock. Sizes over 1 KiB go to operator new.
+/// Memory for small, short-lived host objects (TensorImpl, graph nodes) from thread-local free
+/// lists, without a lock. Sizes over 1 KiB come from operator new.
 [[nodiscard]] void* pool_allocate(std::size_t bytes);
 void pool_release(void* p, std::size_t bytes) noexcept;
 

@@ -7,28 +7,30 @@
 
 namespace braid {
 
-/// The replicas of a model that run at the same time, as one of them sees it: for layers that
-/// compute over the whole batch, not over a replica's chunk.
+/// The replicas of a model that run in parallel, as seen from one of them. For layers that compute
+/// over the whole batch instead of a replica's part.
 class ReplicaGroup {
  public:
   virtual ~ReplicaGroup() = default;
   [[nodiscard]] virtual std::size_t size() const noexcept = 0;
-  /// The replicas are shards of a batch that is cut in as many whatever the number of devices: what
-  /// a layer computes over a batch has to be over all of them.
+  /// True if the replicas are virtual replicas: the batch is cut into a fixed number of parts,
+  /// whatever the number of devices. A layer that computes something over the batch must then
+  /// compute it over all replicas.
   [[nodiscard]] virtual bool shards() const noexcept = 0;
-  /// The sum over the replicas of each tensor, on this one's device, in the fixed order of
-  /// Communicator::reduce. All replicas have to come here, with as many tensors of the same shapes
-  /// and dtypes; the calling threads wait for each other. Recorded: the gradient of a sum goes to
-  /// every replica's part. Throws what went wrong there, in every replica; ArgumentError for other
-  /// tensors than those of replica 0, or if a replica has ended without coming.
+  /// Returns the sum over the replicas of each tensor, on this replica's device, in the fixed order
+  /// of Communicator::reduce. All replicas must call it, with the same number of tensors of the
+  /// same shapes and dtypes; the calling threads wait for each other. Recorded: the gradient of a
+  /// sum goes to every replica's part. An error during the summation is thrown in every replica.
+  /// Throws ArgumentError if the tensors differ from those of replica 0, or if a replica has ended
+  /// without calling it.
   [[nodiscard]] virtual std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) = 0;
-  /// The sum over the replicas of a number that the host knows; nothing is queued on a device.
+  /// The sum over the replicas of a number on the host; queues nothing on a device.
   [[nodiscard]] virtual double all_reduce(double value) = 0;
-  /// The number of the replica that the calling thread is: 0 to size() - 1.
+  /// Index of the calling thread's replica: 0 to size() - 1.
   [[nodiscard]] virtual std::size_t rank() const noexcept = 0;
 };
 
-/// The group that the calling thread is a replica of; null outside of parallel_apply.
+/// The group of the calling thread's replica; null outside of parallel_apply.
 [[nodiscard]] inline ReplicaGroup* replica_group() noexcept { return thread_state().replicas; }
 
 }  // namespace braid

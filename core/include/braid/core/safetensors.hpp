@@ -11,8 +11,8 @@
 #include <braid/core/state_dict.hpp>
 #include <braid/core/tensor.hpp>
 
-// The safetensors format: tensors by name in one file, data only, never code. Little-endian;
-// readable by every other implementation.
+// The safetensors format: named tensors in one file, data only, never code. Little-endian; readable
+// by other implementations.
 namespace braid {
 
 namespace io {
@@ -20,36 +20,35 @@ class OutputFile;
 class Source;
 }  // namespace io
 
-/// What a safetensors file holds: tensors by name in the order of its header, and strings beside
-/// them.
+/// Content of a safetensors file: named tensors in the order of its header, and string metadata.
 struct Safetensors {
   StateDict tensors;
   std::vector<std::pair<std::string, std::string>> metadata;
 
-  /// Throws ArgumentError for a name that is not in the file.
+  /// Throws ArgumentError if the file has no tensor of this name.
   [[nodiscard]] const Tensor& at(std::string_view name) const { return tensors.at(name); }
   [[nodiscard]] bool contains(std::string_view name) const { return tensors.contains(name); }
 };
 
 struct SafetensorsOptions {
   Device device = {};                           ///< where the tensors are made
-  std::uint64_t max_header = 16 * 1024 * 1024;  ///< bytes; a longer header is a LimitError
+  std::uint64_t max_header = 16 * 1024 * 1024;  ///< bytes; a longer header throws LimitError
 };
 
-/// Reads a file and checks all of it: a file that was tampered with gives an exception, never a
+/// Reads a file and validates its structure: a malformed file throws an exception and never gives a
 /// wrong tensor.
-/// Types   BOOL (bytes 0 and 1), U8, I32, I64, F16, BF16, F32, F64; another type of the format is a
-///         FormatError that names it
+/// Types   BOOL (bytes 0 and 1), U8, I32, I64, F16, BF16, F32, F64; another type of the format
+///         throws FormatError, which names it
 /// Limits  100,000 tensors, rank 8 (a tensor's own limit; the format has none), names of 1,024
 ///         bytes, 1 MiB of metadata
-/// Memory  beside the numbers at most four bytes for each byte of the header while it is read, and
-///         then 600 bytes for each tensor: its handle and its name twice. That is more than twice
-///         the file only where most of the tensors are empty: 5.4 MiB with 100,000 of them take up
-///         to 65 MiB.
+/// Memory  besides the values, at most four bytes for each byte of the header while it is read, and
+///         then 600 bytes for each tensor: its handle and its name twice. That exceeds twice the
+///         file only if most of the tensors are empty: a file of 5.4 MiB with 100,000 of them needs
+///         up to 65 MiB.
 /// Throws  IoError; FormatError, LimitError (path, byte, field, expected, got); OutOfMemoryError
 [[nodiscard]] Safetensors load_safetensors(const std::string& path,
                                            const SafetensorsOptions& options = {});
-/// The same from memory; `name` stands for the path in messages.
+/// The same from memory; `name` is used as the path in messages.
 [[nodiscard]] Safetensors load_safetensors(std::span<const std::byte> bytes,
                                            const SafetensorsOptions& options = {},
                                            const std::string& name = "memory");
@@ -61,19 +60,19 @@ struct NamedTensor {
 };
 void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                       std::span<const std::pair<std::string, std::string>> metadata);
-/// Appends the whole of it to a file, which the caller commits.
+/// Appends a complete safetensors file to `file`, which the caller commits.
 void write_safetensors(io::OutputFile& file, std::span<const NamedTensor> tensors,
                        std::span<const std::pair<std::string, std::string>> metadata);
 [[nodiscard]] Safetensors read_safetensors(const io::Source& file,
                                            const SafetensorsOptions& options);
 }  // namespace detail
 
-/// Writes pairs (name, tensor): a state dict, a map, a vector of pairs. The file appears whole or
-/// not at all: written beside its place, flushed to the disk, renamed. Saving over the file that
-/// the tensors were loaded from works. Tensors may lie on any device and have any strides; one that
-/// stands under two names is written twice.
-/// Throws  ArgumentError before anything is written (an undefined tensor, a name twice, not UTF-8,
-///         with control characters or over 1,024 bytes); IoError
+/// Writes pairs (name, tensor): a state dict, a map, a vector of pairs. The file appears completely
+/// or not at all: it is written under another name, flushed to the disk and renamed. It may replace
+/// the file that the tensors were loaded from. Tensors may be on any device and have any strides; a
+/// tensor with two names is written twice.
+/// Throws  ArgumentError before anything is written (an undefined tensor; a name that is duplicate,
+///         not UTF-8, over 1,024 bytes or with control characters); IoError
 template <class Range>
   requires requires(const Range& r) { r.begin() != r.end(); } &&
            std::is_lvalue_reference_v<decltype(*std::declval<const Range&>().begin())>
@@ -83,7 +82,7 @@ void save_safetensors(const std::string& path, const Range& tensors,
   for (const auto& [name, tensor] : tensors) list.push_back({name, &tensor});
   detail::save_safetensors(path, list, metadata);
 }
-/// The same for a list in braces: save_safetensors(path, {{"weight", w}, {"bias", b}}).
+/// The same for a braced list: save_safetensors(path, {{"weight", w}, {"bias", b}}).
 inline void save_safetensors(
     const std::string& path, std::initializer_list<std::pair<std::string_view, Tensor>> tensors,
     const std::vector<std::pair<std::string, std::string>>& metadata = {}) {

@@ -9,10 +9,10 @@
 
 namespace braid {
 
-/// A number beside tensors: the 2 of `x * 2`, `full({3}, 2)` and `clamp(x, 0, 2)`. It is made of
-/// any C++ number without a cast and keeps what was written: an integer to its last digit, a
-/// floating point number, or a truth value. Which of the three it is decides dtypes (promote
-/// below). An unsigned number above 2^63 - 1 becomes a floating one.
+/// A number used with tensors: the 2 of `x * 2`, `full({3}, 2)` and `clamp(x, 0, 2)`. Converts
+/// implicitly from any C++ number and keeps its kind: an integer (exact), a floating-point number,
+/// or a bool. The kind decides the dtype of the result (promote below). An unsigned number above
+/// 2^63 - 1 becomes floating point.
 class Scalar {
  public:
   enum class Kind : std::uint8_t { boolean, integer, floating };
@@ -35,7 +35,7 @@ class Scalar {
 
   [[nodiscard]] constexpr Kind kind() const noexcept { return kind_; }
   [[nodiscard]] constexpr bool is_floating() const noexcept { return kind_ == Kind::floating; }
-  /// True for integers, truth values, and floating ones without a fraction that fit in int64.
+  /// True for integers, bools, and floating-point numbers without a fraction that fit in int64.
   [[nodiscard]] constexpr bool is_whole() const noexcept {
     return !is_floating() || detail::is_whole(floating_);
   }
@@ -43,12 +43,12 @@ class Scalar {
   [[nodiscard]] constexpr double to_double() const noexcept {
     return is_floating() ? floating_ : static_cast<double>(integer_);
   }
-  /// The exact number if it is whole, else 0.
+  /// The exact number if is_whole(), else 0.
   [[nodiscard]] constexpr std::int64_t to_int64() const noexcept {
     if (!is_floating()) return integer_;
     return detail::is_whole(floating_) ? static_cast<std::int64_t>(floating_) : 0;
   }
-  /// True if a double holds the number.
+  /// True if to_double() is certain to be exact: floating point, a bool, or |integer| <= 2^53.
   [[nodiscard]] constexpr bool is_exact_double() const noexcept {
     return is_floating() ||
            (integer_ >= -(std::int64_t{1} << 53) && integer_ <= (std::int64_t{1} << 53));
@@ -65,16 +65,16 @@ class Scalar {
   Kind kind_ = Kind::integer;
 };
 
-/// The type of a tensor beside a number (`x + 2`, `clamp(x, 0, 1)`), PyTorch's: a number never
-/// changes a floating type. Beside integers and bool a floating number makes float32, also 2.0; an
-/// integer makes bool int64, and a truth value changes nothing. The whole table is in
-/// docs/notes/dtypes.md.
+/// The dtype of an operation on a tensor of dtype `t` and a number (`x + 2`, `clamp(x, 0, 1)`), as
+/// in PyTorch. A number never changes a floating-point dtype. With integers and bool, a
+/// floating-point number gives float32, even 2.0; an integer turns bool into int64; a bool changes
+/// nothing. The whole table is in docs/notes/dtypes.md.
 [[nodiscard]] constexpr DType promote(DType t, const Scalar& number) noexcept {
   if (is_floating(t) || number.kind() == Scalar::Kind::boolean) return t;
   if (number.is_floating()) return DType::float32;
   return t == DType::bool_ ? DType::int64 : t;
 }
-/// The type that a factory gives a number: float32, int64 or bool.
+/// The dtype that a factory gives a number: float32, int64 or bool.
 [[nodiscard]] constexpr DType dtype_of_number(const Scalar& number) noexcept {
   return promote(DType::bool_, number);
 }

@@ -9,7 +9,8 @@
 
 namespace braid {
 
-/// Sizes of a tensor, kept inline (no heap). Also used for strides, in elements. Prints `[30, 5]`.
+/// Sizes of a tensor, stored inline (no heap). Also used for strides, in elements.
+/// Prints as `[30, 5]`.
 class Shape {
  public:
   constexpr Shape() noexcept = default;
@@ -27,7 +28,7 @@ class Shape {
 
   [[nodiscard]] constexpr int rank() const noexcept { return rank_; }
   [[nodiscard]] constexpr bool empty() const noexcept { return rank_ == 0; }
-  /// Size i; a negative i counts from the end, as in Python. Throws IndexError outside
+  /// Size of dim i; a negative i counts from the end, as in Python. Throws IndexError outside
   /// [-rank, rank).
   [[nodiscard]] constexpr std::int64_t operator[](std::int64_t i) const { return sizes_[place(i)]; }
   [[nodiscard]] constexpr std::int64_t& operator[](std::int64_t i) { return sizes_[place(i)]; }
@@ -76,7 +77,7 @@ class Shape {
     rank_ = static_cast<int>(rank);
   }
   [[noreturn]] static void too_many(std::size_t rank);
-  [[nodiscard]] std::int64_t product_of_large() const;  // 0 if one of them is
+  [[nodiscard]] std::int64_t product_of_large() const;  // 0 if a size is 0, else throws
   [[nodiscard]] constexpr std::int64_t place(std::int64_t i) const {
     return i >= 0 && i < rank_ ? i : place_from_end(i);
   }
@@ -86,7 +87,7 @@ class Shape {
   int rank_ = 0;
 };
 
-/// Strides of a dense row-major tensor.
+/// Strides of a contiguous (row-major) tensor.
 [[nodiscard]] constexpr Shape contiguous_strides(const Shape& shape) noexcept {
   Shape strides = shape;
   std::int64_t step = 1;
@@ -97,17 +98,17 @@ class Shape {
   return strides;
 }
 
-/// Shape that both broadcast to (PyTorch's and NumPy's rule). Throws ShapeError, naming `op`, if
-/// there is none.
+/// Returns the shape that both broadcast to (the rule of PyTorch and NumPy). Throws ShapeError,
+/// naming `op`, if there is none.
 [[nodiscard]] Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
-/// Checked product: throws ShapeError, naming `op`, for a negative size or when elements × element
-/// size exceeds 2^63 - 1 bytes. Returns elements.
+/// Returns the number of elements. Throws ShapeError, naming `op`, for a negative size, or if
+/// elements × element size exceeds 2^63 - 1 bytes.
 [[nodiscard]] std::int64_t checked_numel(const char* op, const Shape& shape,
                                          std::size_t element_size);
 
-/// dim, or dim + rank if it is negative. Throws IndexError, naming `op`, outside [-rank, rank);
-/// rank 0 counts as 1.
+/// Returns dim, or dim + rank if it is negative. Throws IndexError, naming `op`, outside [-rank,
+/// rank); rank 0 counts as rank 1.
 [[nodiscard]] int wrap_dim(const char* op, std::int64_t dim, int rank);
 
 }  // namespace braid

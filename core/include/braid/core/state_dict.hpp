@@ -11,15 +11,15 @@
 
 namespace braid {
 
-/// Tensors by name, in the order they were put in: what state_dict gives and files hold. A
-/// contiguous range of pairs.
+/// Named tensors in the order of insertion: what state_dict returns and files hold. A contiguous
+/// range of pairs.
 class StateDict {
  public:
   using value_type = std::pair<std::string, Tensor>;
   using const_iterator = std::vector<value_type>::const_iterator;
 
   StateDict() = default;
-  /// Throws ArgumentError for a name given twice.
+  /// Throws ArgumentError for a duplicate name.
   StateDict(std::initializer_list<value_type> entries);
   explicit StateDict(std::vector<value_type> entries);
 
@@ -30,13 +30,13 @@ class StateDict {
   [[nodiscard]] const_iterator end() const noexcept { return entries_.end(); }
 
   [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
-  /// Null if there is none. Points into this.
+  /// Returns null if there is none. The result points into this object.
   [[nodiscard]] const Tensor* find(std::string_view name) const;
-  /// Throws ArgumentError, naming the key, if there is none.
+  /// Throws ArgumentError, with the name, if there is none.
   [[nodiscard]] const Tensor& at(std::string_view name) const;
-  /// Puts it at the end, or in place of the one with this name.
+  /// Appends the tensor, or replaces the one with this name.
   void set(std::string name, Tensor tensor);
-  /// True if there was one. The order of the others stays.
+  /// Removes a tensor; the order of the others stays. Returns true if there was one of this name.
   bool erase(std::string_view name);
 
  private:

@@ -21,99 +21,113 @@ namespace braid {
 class Node;
 struct TensorImpl;
 
-/// How a factory makes its tensor. Defaults: cpu:0, float32 (or what the factory says), no
-/// gradient.
+/// Options of the tensor factories. Defaults: cpu:0, float32 (or the dtype that the factory
+/// documents), no gradient.
 struct TensorOptions {
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};
   bool requires_grad = false;
-  /// random factories: numbers of this seed alone, the global stream is not advanced
+  /// for random factories: use this seed for this tensor only; the global stream does not advance
   std::optional<std::uint64_t> seed = {};
 };
 
-/// A small handle to shape, strides, dtype, device and shared storage. Copying it is cheap and
-/// shares everything; views share the storage. A handle's const is shallow, as a pointer's. Methods
-/// on an undefined tensor throw Error.
+/// A handle to a shape, strides, dtype, device and shared storage. Copying a handle is cheap, and
+/// the copy refers to the same tensor. Views share the storage. `const` is shallow, as for a
+/// pointer: a const Tensor can still be changed in place. Methods that read a tensor throw
+/// ArgumentError if the handle is undefined.
 class Tensor {
  public:
   Tensor() noexcept = default;
   explicit Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
   Tensor(const Tensor&) noexcept = default;
   Tensor(Tensor&&) noexcept = default;
-  /// Makes this handle another one of t's tensor. Only a named handle can be assigned to:
-  /// `x[0] = y` would change nothing and does not compile; write `x[0].copy_(y)`.
+  /// Makes this handle refer to t's tensor. Only an lvalue can be assigned to: `x[0] = y` would
+  /// have no effect and does not compile; write `x[0].copy_(y)`.
   Tensor& operator=(const Tensor& t) & noexcept = default;
   Tensor& operator=(Tensor&& t) & noexcept = default;
   ~Tensor() = default;
 
-  // ---- words
+  // ---- properties
   [[nodiscard]] bool defined() const noexcept { return static_cast<bool>(impl_); }
   [[nodiscard]] const Shape& shape() const;
   [[nodiscard]] const Shape& strides() const;  ///< in elements
   [[nodiscard]] int dim() const;               ///< number of dimensions
+  /// Size of a dim; a negative dim counts from the end. Throws IndexError for an invalid dim.
   [[nodiscard]] std::int64_t size(std::int64_t dim) const;
   [[nodiscard]] std::int64_t numel() const;
   [[nodiscard]] DType dtype() const;
   [[nodiscard]] Device device() const;
+  /// True if the elements are in row-major order without gaps.
   [[nodiscard]] bool is_contiguous() const;
   [[nodiscard]] std::int64_t storage_offset() const;  ///< in elements
   [[nodiscard]] const Ref<Storage>& storage() const;
-  [[nodiscard]] std::uint64_t version() const;  ///< grows with every in-place change of the storage
+  [[nodiscard]] std::uint64_t version() const;  ///< increases with every in-place change
 
   // ---- gradients
   [[nodiscard]] bool requires_grad() const;
-  /// Sets the flag of a leaf. Throws AutogradError for a tensor that an op made, DTypeError if it
-  /// is not floating point.
+  /// Sets whether a leaf requires a gradient. Throws DTypeError if `on` is true and the dtype is
+  /// not floating point. For the result of a recorded op, true has no effect and false throws
+  /// AutogradError.
   const Tensor& requires_grad_(bool on = true) const;
+  /// True unless a recorded op made this tensor.
   [[nodiscard]] bool is_leaf() const;
-  /// The accumulated gradient of a leaf; undefined if there is none.
+  /// The accumulated gradient of a leaf, or an undefined tensor if there is none.
   [[nodiscard]] Tensor grad() const;
   /// Replaces the gradient; an undefined tensor removes it. Throws ShapeError, DTypeError or
-  /// DeviceError if it does not fit.
+  /// DeviceError if it differs from this tensor in shape, dtype or device.
   void set_grad(const Tensor& grad) const;
-  /// Gradients of this tensor with respect to all leaves that require one, added to their grad().
-  /// Either all are added or, on an exception, none. `gradient` is needed unless this has one
-  /// element. Throws AutogradError if nothing requires a gradient or the graph was freed.
+  /// Computes the gradients of this tensor with respect to all leaves that require one, and adds
+  /// them to their grad(). On an exception none is added. `gradient` is the gradient with respect
+  /// to this tensor; it may be omitted if this tensor has one element. retain_graph keeps the graph
+  /// for another backward. create_graph keeps it too, and records this backward, so that its
+  /// gradients can be differentiated. Throws AutogradError if this tensor does not require a
+  /// gradient, if `gradient` is missing, or if the graph was freed or is in use by another
+  /// backward; ShapeError, DTypeError or DeviceError if `gradient` differs from this tensor.
   void backward(const Tensor& gradient = {}, bool retain_graph = false,
                 bool create_graph = false) const;
-  /// The same numbers without history; shares storage.
+  /// Returns a tensor with the same storage that is not part of the graph.
   [[nodiscard]] Tensor detach() const;
-  /// hook(gradient) is called in every backward, and grad(), that reaches this tensor, when the
-  /// whole gradient with respect to it is known, before anything is made of it. What it returns
-  /// takes the gradient's place, unless it is undefined (or the hook returns nothing); it must not
-  /// change the gradient in place. Hooks of one tensor run in the order of registration, on the
-  /// thread of its device, with no lock held; what they throw leaves backward, which then has added
-  /// nothing. A hook on a result belongs to the op that made it, in-place changes later do not move
-  /// it. It lives as long as that op's history, or the leaf: it must not hold the tensor itself.
-  /// Throws AutogradError for a tensor that requires no gradient.
+  /// Registers hook(gradient). Every backward() and grad() that reaches this tensor calls it when
+  /// the gradient with respect to this tensor is complete, before it is used. If the hook returns a
+  /// defined tensor, that replaces the gradient; it must have the gradient's shape, dtype and
+  /// device (else AutogradError). If the hook returns an undefined tensor or nothing, the gradient
+  /// stays. The hook must not change the gradient in place. Hooks of one tensor run in the order of
+  /// registration, on the thread of its device, with no lock held. If a hook throws, backward()
+  /// throws that exception and adds no gradient.
+  /// A hook on the result of an op belongs to that op: later in-place changes do not move it. The
+  /// hook exists as long as the op's node, or the leaf, does. It must not hold the tensor itself,
+  /// because that would be a reference cycle. Throws AutogradError for a tensor that requires no
+  /// gradient.
   HookHandle register_hook(std::function<Tensor(const Tensor& gradient)> hook) const;
   template <class F>
     requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>>
   HookHandle register_hook(F hook) const;
-  /// hook(leaf) is called after a backward has added to its grad(), when all leaves have theirs.
-  /// What it throws leaves backward, with all gradients added. Throws AutogradError for anything
-  /// but a leaf that requires a gradient.
+  /// Registers hook(leaf), which is called after a backward has added to the leaf's grad(), when
+  /// all leaves have their gradients. If it throws, backward() throws that exception, with all
+  /// gradients added. Throws AutogradError unless this is a leaf that requires a gradient.
   HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook) const;
 
-  // ---- copies; each is differentiable
-  /// A tensor with that device and dtype: this handle if nothing changes (unless `copy`), else a
-  /// new one. Never changes this one.
+  // ---- copies; all are differentiable
+  /// Converts to a device and a dtype. Returns this handle if nothing changes and `copy` is false,
+  /// else a new tensor.
   [[nodiscard]] Tensor to(Device device, std::optional<DType> dtype = {}, bool copy = false) const;
   [[nodiscard]] Tensor to(DType dtype, bool copy = false) const;
-  [[nodiscard]] Tensor clone() const;  ///< dense copy
+  [[nodiscard]] Tensor clone() const;  ///< a contiguous copy
+  /// This handle if the tensor is contiguous, else a contiguous copy.
   [[nodiscard]] Tensor contiguous() const;
 
-  // ---- in place. Bump the version; refuse leaves that require grad (outside no_grad) and views
-  // under autograd with AutogradError, and tensors whose elements share memory (expanded ones) with
-  // LayoutError. A call on a temporary gives the tensor itself, to be kept: `zeros({3}).fill_(1)`.
-  // But x[index] and a reshape that had to copy look as if they were parts of x: what is written
-  // into such a copy while nothing holds it would be lost, and is a LayoutError
-  // (docs/decisions/0014-in-place-on-a-temporary.md).
-  /// Broadcasts; converts dtype; copies between devices. An integer tensor takes numbers, but no
-  /// history.
+  // ---- in-place operations. They increase the version. Outside of NoGrad they throw AutogradError
+  // for a leaf that requires a gradient. If a gradient would be recorded, they also throw it for a
+  // view and for a tensor with views. They throw LayoutError for a tensor whose elements share
+  // memory (an expanded one). A call on a temporary returns the tensor itself, to be kept:
+  // `zeros({3}).fill_(1)`. But the copies made by x[index], and by a reshape that had to copy, only
+  // look like parts of x. If nothing else holds such a copy, a change to it would be lost, so it
+  // throws LayoutError (docs/decisions/0014-in-place-on-a-temporary.md).
+  /// Copies the values of source: broadcasts, converts the dtype, copies between devices. An
+  /// integer tensor takes the values but records no gradient.
   const Tensor& copy_(const Tensor& source) const&;
   Tensor copy_(const Tensor& source) const&& { return kept("copy_").copy_(source); }
-  /// throws DTypeError for a value that the dtype cannot hold, as full does
+  /// Throws DTypeError for a value that the dtype cannot hold, as full does.
   const Tensor& fill_(const Scalar& value) const&;
   Tensor fill_(const Scalar& value) const&& { return kept("fill_").fill_(value); }
   const Tensor& zero_() const&;
@@ -127,29 +141,31 @@ class Tensor {
   Tensor sub_(const Tensor& other, const Scalar& alpha = 1) const&& {
     return kept("sub_").sub_(other, alpha);
   }
-  /// The old numbers are copied where a gradient needs them, so that other may be this tensor, or
-  /// share its memory (PyTorch refuses that in backward).
+  /// Copies the old values where a gradient needs them, so that other may be this tensor, or share
+  /// its memory (PyTorch refuses that in backward).
   const Tensor& mul_(const Tensor& other) const&;
   Tensor mul_(const Tensor& other) const&& { return kept("mul_").mul_(other); }
-  /// integers take whole numbers, bool 0 and 1; others are a DTypeError
+  /// For add_, mul_ and sub_ with a number: an integer tensor accepts whole numbers, a bool tensor
+  /// 0 and 1 (sub_ none). Other values throw DTypeError.
   const Tensor& add_(const Scalar& value) const&;
   Tensor add_(const Scalar& value) const&& { return kept("add_").add_(value); }
   const Tensor& mul_(const Scalar& value) const&;
   Tensor mul_(const Scalar& value) const&& { return kept("mul_").mul_(value); }
   const Tensor& sub_(const Scalar& value) const&;
   Tensor sub_(const Scalar& value) const&& { return kept("sub_").sub_(value); }
-  const Tensor& div_(const Tensor& other) const&;  ///< DTypeError unless this is floating point
+  /// Throws DTypeError unless this tensor is floating point.
+  const Tensor& div_(const Tensor& other) const&;
   Tensor div_(const Tensor& other) const&& { return kept("div_").div_(other); }
   const Tensor& div_(const Scalar& value) const&;
   Tensor div_(const Scalar& value) const&& { return kept("div_").div_(value); }
-  /// As clamp, masked_fill and relu (ops/elementwise.hpp), of this tensor's dtype; an integer
-  /// tensor takes whole bounds.
+  /// As clamp, masked_fill and relu (ops/elementwise.hpp), but the dtype stays: an integer tensor
+  /// accepts only whole or infinite bounds.
   const Tensor& clamp_(const std::optional<Scalar>& min,
                        const std::optional<Scalar>& max = {}) const&;
   Tensor clamp_(const std::optional<Scalar>& min, const std::optional<Scalar>& max = {}) const&& {
     return kept("clamp_").clamp_(min, max);
   }
-  /// the mask broadcasts to this shape
+  /// The mask must broadcast to this tensor's shape.
   const Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const&;
   Tensor masked_fill_(const Tensor& mask, const Scalar& value) const&& {
     return kept("masked_fill_").masked_fill_(mask, value);
@@ -157,34 +173,38 @@ class Tensor {
   const Tensor& relu_() const&;
   Tensor relu_() const&& { return kept("relu_").relu_(); }
 
-  // ---- views: share storage, differentiable. Negative dims count from the end; wrong ones throw
-  // IndexError or ShapeError.
+  // ---- views: they share the storage and are differentiable. Negative dims count from the end.
+  // Invalid dims and indices throw IndexError, invalid shapes ShapeError.
   [[nodiscard]] Tensor operator[](std::int64_t index) const;  ///< select(0, index)
-  /// rows of dim 0 by an int64 tensor (a copy): shape index.shape + shape[1:]
+  /// Selects rows of dim 0 by an int64 tensor; negative indices count from the end. Returns a copy
+  /// of shape index.shape + shape[1:].
   [[nodiscard]] Tensor operator[](const Tensor& index) const;
+  /// The part at one index of a dim, without that dim.
   [[nodiscard]] Tensor select(std::int64_t dim, std::int64_t index) const;
-  /// Elements start, start + step, … < end of dim. start and end are clamped as in Python; step >=
-  /// 1.
+  /// Elements start, start + step, … below end of a dim. start and end are clamped as in Python.
+  /// Throws ArgumentError for a step below 1.
   [[nodiscard]] Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t end,
                              std::int64_t step = 1) const;
-  /// `length` elements of dim from `start` on; a negative start counts from the end. Nothing is
-  /// clamped.
+  /// `length` elements of a dim from `start` on; a negative start counts from the end. Nothing is
+  /// clamped: throws IndexError unless all lie inside.
   [[nodiscard]] Tensor narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const;
   [[nodiscard]] Tensor transpose(std::int64_t a, std::int64_t b) const;
   [[nodiscard]] Tensor t() const;  ///< transpose of a matrix; rank <= 2
   [[nodiscard]] Tensor permute(const Shape& dims) const;
-  /// One size may be -1. A view where the strides allow it, else a copy.
+  /// One size may be -1: it is computed from the others. A view if the strides allow one, else a
+  /// copy.
   [[nodiscard]] Tensor reshape(const Shape& shape) const;
-  /// As reshape, but throws LayoutError where a copy would be needed.
+  /// As reshape, but throws LayoutError if a copy would be needed.
   [[nodiscard]] Tensor view(const Shape& shape) const;
   [[nodiscard]] Tensor flatten(std::int64_t start = 0, std::int64_t end = -1) const;
   [[nodiscard]] Tensor squeeze(std::int64_t dim) const;
   [[nodiscard]] Tensor squeeze() const;
   [[nodiscard]] Tensor unsqueeze(std::int64_t dim) const;
-  /// -1 keeps a size; stride 0 in the new dims
+  /// Broadcasts to a shape without copying: dims that are new or enlarged get stride 0. A size of
+  /// -1 keeps the size.
   [[nodiscard]] Tensor expand(const Shape& shape) const;
 
-  // ---- reductions (docs in ops/reduce.hpp)
+  // ---- reductions (documented in ops/reduce.hpp)
   [[nodiscard]] Tensor sum() const;
   [[nodiscard]] Tensor sum(const Shape& dims, bool keepdim = false) const;
   [[nodiscard]] Tensor mean() const;
@@ -192,33 +212,34 @@ class Tensor {
   [[nodiscard]] Tensor max() const;
   [[nodiscard]] Tensor argmax(std::int64_t dim, bool keepdim = false) const;
 
-  // ---- the way out
-  /// The one element. Throws ShapeError unless numel() == 1. Converts from any dtype (to bool:
-  /// whether it differs from 0). Needs no memory of the device.
+  // ---- access to the values
+  /// Returns the only element, converted to T (to bool: whether it differs from 0). Waits for the
+  /// device. Allocates no device memory. Throws ShapeError unless numel() == 1.
   template <class T> [[nodiscard]] T item() const {
     if constexpr (std::is_same_v<T, bool>) return item_double() != 0;
     else if constexpr (std::is_integral_v<T>) return static_cast<T>(item_int64());
     else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_double());
     else return static_cast<T>(static_cast<float>(item_double()));
   }
-  /// All elements in row-major order, on the host, converted to T.
+  /// Returns all elements in row-major order, converted to T, in host memory.
   template <Element T> [[nodiscard]] std::vector<T> to_vector() const;
-  /// First element, for dense or strided host access; `data<const float>()` to read only, which
-  /// caches of copies like better. Throws DTypeError unless T is the dtype, DeviceError unless the
-  /// memory is the host's.
+  /// Address of the first element, for access from the host; if the tensor is not contiguous, use
+  /// strides(). Prefer `data<const float>()` for reading: with a non-const T this calls
+  /// Storage::expose, after which cached copies of the tensor are no longer reused. Throws
+  /// DTypeError unless T is the dtype, DeviceError unless the memory is host memory.
   template <class T> [[nodiscard]] T* data() const {
     return static_cast<T*>(data_as(dtype_of<std::remove_const_t<T>>, !std::is_const_v<T>));
   }
 
-  /// Identity of the body; two handles of one tensor share it.
+  /// Identity of the tensor: the same for all handles that refer to it.
   [[nodiscard]] TensorImpl* id() const noexcept { return impl_.get(); }
   [[nodiscard]] const Ref<TensorImpl>& impl() const noexcept { return impl_; }
-  /// As PyTorch prints (4 digits, 80 columns, summarised above 1000 elements).
+  /// Prints as PyTorch does (4 digits, 80 columns, summarised above 1000 elements).
   friend std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
  private:
-  /// This, unless it is a copy that looks like a part of another tensor and that nothing else
-  /// holds. Throws LayoutError.
+  /// Returns this tensor. Throws LayoutError if it is a copy that looks like a part of another
+  /// tensor and nothing else holds it.
   [[nodiscard]] const Tensor& kept(const char* op) const;
   [[nodiscard]] double item_double() const;
   [[nodiscard]] std::int64_t item_int64() const;
@@ -226,8 +247,8 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
-/// The body of a tensor. Fields are written by the makers of tensors (ops, views) before the handle
-/// is handed out, and by in-place ops.
+/// The object that the handles of a tensor share. The functions that make tensors (ops, views)
+/// write its fields before they return the handle; later only in-place ops do.
 struct TensorImpl final : RefCounted {
   Shape shape;
   Shape strides;
@@ -240,9 +261,9 @@ struct TensorImpl final : RefCounted {
   DType dtype = DType::float32;
   bool hooked = false;  // see autograd/hooks.hpp
   Device device;
-  bool requires_grad = false;  // of a leaf; with a grad_fn it is implied
+  bool requires_grad = false;  // for leaves; with a grad_fn it is implied
   bool is_view = false;
-  // in-place changes under autograd would leave their history behind
+  // if true, an in-place op that would record a gradient throws: the views would not get it
   std::atomic<bool> has_views{false};
   bool contiguous = true;
   bool tied = false;             // see nn::tie
@@ -260,14 +281,14 @@ struct TensorImpl final : RefCounted {
   static void operator delete(void* p, std::size_t bytes) noexcept { pool_release(p, bytes); }
 };
 
-/// Dense, uninitialised, without history: what ops use for their results. Throws ShapeError
-/// (negative, overflow) and OutOfMemoryError.
+/// Makes a contiguous, uninitialised tensor outside of the graph, as ops do for their results.
+/// Throws ShapeError (negative size, overflow) and OutOfMemoryError.
 [[nodiscard]] Tensor make_tensor(const Shape& shape, DType dtype, Device device);
-/// A view on `base`'s storage, checked: every element must lie inside the storage, overflow
-/// included, else ShapeError. No history.
+/// Makes a view of `base`'s storage outside of the graph. Throws ShapeError unless strides and
+/// offset are >= 0 and every element lies inside the storage; overflow is checked.
 [[nodiscard]] Tensor make_view(const Tensor& base, const Shape& shape, const Shape& strides,
                                std::int64_t offset);
-/// A tensor on a storage, checked in the same way.
+/// Makes a tensor on a storage, with the same checks.
 [[nodiscard]] Tensor make_tensor_on(const Ref<Storage>& storage, const Shape& shape,
                                     const Shape& strides, std::int64_t offset, DType dtype);
 

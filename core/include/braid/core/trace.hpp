@@ -8,37 +8,37 @@
 
 #include <braid/core/device.hpp>
 
-// What the time of a step is spent on: spans, recorded by the library while a Recording lives.
-// While none does, a span is one relaxed load.
+// Tracing: what the time of a training step is spent on. The library records spans while a
+// Recording exists; otherwise a span costs one relaxed atomic load.
 namespace braid { class Event; }
 namespace braid::trace {
 
-/// What a span belongs to.
+/// The part of a step that a span belongs to.
 enum class Phase : std::uint8_t { step, scatter, replicate, compute, gather, reduce, optimizer };
 inline constexpr std::size_t kPhases = 7;
-/// `step`, `scatter`, ….
+/// Returns `step`, `scatter`, ….
 [[nodiscard]] const char* name_of(Phase phase) noexcept;
 
-/// Whose time a span has: on a device with a queue (CUDA, emulated too) the device's own, by
-/// events; on the CPU, where work is done when its call returns, the host's. `host` for a CUDA
-/// device: it was not in the list of the Recording, so that the span is the time it took to queue
-/// the work.
+/// The clock that a span was measured with. `device`: events on a device with a queue (CUDA,
+/// emulated too). `host`: the host's clock, for the CPU, where work is done when its call returns.
+/// A span of a CUDA device that the Recording does not list has Clock::host: it measures the time
+/// to queue the work.
 enum class Clock : std::uint8_t { host, device };
 
-/// A span. Times in ns since the recording began.
+/// One recorded span. Times are in ns since the recording began.
 struct Record {
-  const char* name;  ///< a literal
+  const char* name;  ///< a string literal
   std::int64_t begin, end;
-  /// Recording::begin_step counts them, from 0 on; -1 before the first
+  /// index of the step, counted from 0 by Recording::begin_step; -1 before the first one
   std::int64_t step;
-  std::uint64_t bytes;         ///< moved to or from the device
-  std::uint64_t cached_bytes;  ///< not moved, because they were there
-  /// that stay on the device when the span is over: copies for the next step, joined outputs
+  std::uint64_t bytes;         ///< copied to or from the device
+  std::uint64_t cached_bytes;  ///< not copied, because they were already there
+  /// bytes that stay on the device after the span: copies for the next step, gathered outputs
   std::uint64_t kept_bytes;
-  /// bytes that the device's tensors have grown by, in spans that were asked to say so
+  /// growth of the device's in_use memory in bytes, for spans with Memory::yes; else 0
   std::int64_t memory;
   std::int32_t replica;  ///< -1: none
-  std::int32_t thread;   ///< in the order of their first spans, from 0 on
+  std::int32_t thread;   ///< from 0 on, in the order of the threads' first spans
   Device device;
   Phase phase;
   Clock clock;
@@ -47,27 +47,29 @@ struct Record {
 namespace detail {
 inline constinit std::atomic<bool> on{false};
 
-/// A span that has begun.
+/// A span that has begun and not yet ended.
 struct Open {
   Record record;
-  Event* begin_event;  // null: the host's time counts
+  Event* begin_event;  // null: the host's clock is used
   std::uint64_t generation;
   bool measures_memory;
 };
-/// Makes an Open at that place.
+/// Constructs an Open at `place`.
 void begin(Open& place, const char* name, Phase phase, Device device, std::int32_t replica,
            bool memory) noexcept;
-/// `at`: when the host's part ended, in ns of now(); 0: now.
+/// `at`: the end on the host's clock, in ns of now(); 0 means now.
 void end(Open& open, std::int64_t at = 0) noexcept;
 }  // namespace detail
 
 [[nodiscard]] inline bool enabled() noexcept { return detail::on.load(std::memory_order_relaxed); }
-/// The host's clock, which never goes back, in ns.
+/// The host's monotonic clock, in ns.
 [[nodiscard]] std::int64_t now() noexcept;
 
-/// From its making to its end: `const trace::Span span("forward", trace::Phase::compute, device,
-/// replica);`. `name` is a literal. Where spans of a device nest, the innermost counts. What cannot
-/// be recorded (no memory, a lost device) is left out: a span never throws.
+/// Measures from its construction to its destruction:
+/// `const trace::Span span("forward", trace::Phase::compute, device, replica);`.
+/// `name` must be a string literal. Where spans of a device are nested, reports attribute the time
+/// to the innermost one. Never throws: a span that cannot be recorded (no memory, a lost device) is
+/// left out.
 class Span {
  public:
   enum class Memory : bool { no, yes };
@@ -91,14 +93,14 @@ class Span {
   }
 
  private:
-  union {  // untouched while nothing is recorded
+  union {  // not initialised while nothing is recorded
     detail::Open span_;
   };
   bool open_;
 };
 
-/// One span on each device of a group, for what all of them take part in. Replica i is on
-/// devices[i].
+/// One span on each device of a group, for an operation that all of them take part in. Replica i is
+/// on devices[i].
 class GroupSpan {
  public:
   GroupSpan(const char* name, Phase phase, std::span<const Device> devices) noexcept {
@@ -120,7 +122,8 @@ class GroupSpan {
   std::vector<detail::Open> spans_;
 };
 
-/// The work of a thread that has to wait now and then: one span from each wait to the next.
+/// The work of a thread that sometimes waits: one span from the end of each wait to the beginning
+/// of the next.
 class WorkSpan {
  public:
   WorkSpan(const char* name, Phase phase, Device device) noexcept
@@ -128,7 +131,7 @@ class WorkSpan {
   ~WorkSpan() { pause(); }
   WorkSpan(const WorkSpan&) = delete;
   WorkSpan& operator=(const WorkSpan&) = delete;
-  /// Work begins, or goes on.
+  /// Begins a span unless one is open.
   void resume() noexcept {
     if (!open_ && enabled()) [[unlikely]] {
       open_ = true;
@@ -136,11 +139,12 @@ class WorkSpan {
       done_ = span_.record.begin;
     }
   }
-  /// A piece of it is done; if a wait comes next, the span ends here.
+  /// A piece of work is done. If the thread waits next, the span ends here.
   void mark() noexcept {
     if (open_) [[unlikely]]
       done_ = now();
   }
+  /// Ends the span at the last mark().
   void pause() noexcept {
     if (open_) [[unlikely]] {
       detail::end(span_, done_);
@@ -160,33 +164,34 @@ class WorkSpan {
   std::int64_t done_ = 0;
 };
 
-/// Spans are recorded while it lives, those of all threads; one at a time in a process. A thread
-/// appends to a buffer of its own, without a lock; a buffer holds 262,144 spans.
+/// Records the spans of all threads while it exists; only one can exist in a process. Each thread
+/// appends to a separate buffer without a lock; a buffer holds 262,144 spans.
 class Recording {
  public:
-  /// `devices`: those whose own clocks are used. Waits for what they have queued, once. Throws
-  /// Error if another recording is on, DeviceError for a device that does not exist.
+  /// `devices` lists the devices whose own clocks are used. Waits once for the work that they have
+  /// queued. Throws Error if another recording exists, DeviceError for a device that does not
+  /// exist.
   explicit Recording(std::span<const Device> devices);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  /// Later spans belong to the next step; gives its number.
+  /// Begins the next step, to which later spans belong. Returns its index, from 0 on.
   std::int64_t begin_step() noexcept;
-  /// Nothing is recorded from now on. Spans that have not ended by then are left out.
+  /// Ends the recording. Spans that have not ended by then are left out.
   void stop() noexcept;
-  /// Stops, waits for the devices, and gives all spans in the order of their beginning, the longer
-  /// first. Throws what a lost device throws.
+  /// Stops, waits for the devices, and returns all spans sorted by their begin; of equal ones the
+  /// longest first. Throws CudaError or DeviceLostError if a device fails.
   [[nodiscard]] std::vector<Record> records();
-  /// Spans that found no room.
+  /// Number of spans that were lost because a buffer was full or memory ran out.
   [[nodiscard]] std::uint64_t dropped() const noexcept;
-  /// What a span costs the thread that makes it, in s: measured now on the host's clock, without a
-  /// device's events. While nothing else is recorded.
+  /// Measures what a span costs the thread that makes it, in seconds, on the host's clock and
+  /// without device events. Throws Error if a recording exists.
   [[nodiscard]] static double seconds_per_span();
 
  private:
   struct Anchor;
-  std::vector<Anchor> anchors_;  // of the devices that have a clock
+  std::vector<Anchor> anchors_;  // for the devices that have a clock
   std::int64_t began_ = 0;
   std::int64_t steps_ = 0;
 };

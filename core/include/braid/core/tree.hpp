@@ -1,16 +1,16 @@
 #pragma once
 
-/// Trees: any type whose tensors can be visited with their paths. A model is a struct, a batch is a
+/// Trees: types whose tensors can be visited, each with its path. A model is a struct, a batch is a
 /// struct; both are trees.
 ///
 ///   struct Batch { Tensor image, label; BRAID_FIELDS(image, label) };
 ///   tree::visit(batch, [](const std::string& path, Tensor& t) { … });
 ///
 /// fields.hpp    BRAID_FIELDS
-/// concepts.hpp  what a tree is, plain types
-/// check.hpp     compile-time checks of a list of fields
-/// listed.hpp    the same at run time, for classes with constructors
-/// flat.hpp      the flat lists that algorithms run over
+/// concepts.hpp  which types are trees, and which are plain
+/// check.hpp     compile-time checks of BRAID_FIELDS
+/// listed.hpp    run-time check of BRAID_FIELDS, for classes with constructors
+/// flat.hpp      a tree as flat lists, which all algorithms use
 /// walk.hpp      flatten, visit, visit_nodes, leaves
 /// share.hpp     share, map
 #include <braid/core/tree/check.hpp>

@@ -2,7 +2,7 @@
 
 namespace braid {
 
-/// The version of the library that is linked, as "major.minor.patch".
+/// Returns the version of the linked library as "major.minor.patch".
 const char* version() noexcept;
 
 }  // namespace braid

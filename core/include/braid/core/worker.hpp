@@ -6,11 +6,12 @@
 
 namespace braid {
 
-/// Runs job(i) for each device of the list at the same time, job(i) on devices[i]'s worker thread
-/// (one a device, kept for the process), job(0) on the calling thread. All are started before any
-/// is waited for; returns when all are done. Jobs must not throw (catch inside). They start with
-/// the caller's ThreadState. In a forked child the workers are new threads. Called from inside a
-/// worker, further threads are made for the call, so that it never waits for itself.
+/// Runs job(i) for all devices of the list in parallel: job(0) on the calling thread, every other
+/// job(i) on the worker thread of devices[i] (one thread per device, kept for the process). Starts
+/// all jobs before it waits for any, and returns when all are done. Jobs must not throw; catch
+/// inside. They start with the caller's ThreadState. A forked child gets new worker threads. If a
+/// worker is busy, for example in a call from inside a worker, an additional thread runs the job,
+/// so that the call never waits for itself.
 void run_on_devices(std::span<const Device> devices, void (*job)(void* context, std::size_t index),
                     void* context);
 

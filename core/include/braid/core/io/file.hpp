@@ -7,32 +7,32 @@
 #include <braid/core/io/file_system.hpp>
 #include <braid/core/io/folder.hpp>
 
-// Files, read and written with the system's own calls. Every failure is an IoError with path,
-// operation, errno and offset.
+// Files, read and written with system calls. Every failure throws IoError, with path, operation,
+// errno and offset.
 namespace braid::io {
 
-/// Bytes that a parser reads: a file, or memory.
+/// The bytes that a parser reads: a file, or memory.
 class Source {
  public:
   virtual ~Source() = default;
-  /// Its path, for messages.
+  /// The path, for messages.
   [[nodiscard]] virtual const std::string& path() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
-  /// Exactly `bytes` bytes from `offset` on, or IoError.
+  /// Reads exactly `bytes` bytes from `offset` on, or throws IoError.
   virtual void read(void* to, std::uint64_t bytes, std::uint64_t offset) const = 0;
 };
 
-/// A regular file to be read. Its size is taken once, when it is opened.
+/// A regular file, open for reading. Its size is determined once, when it is opened.
 class InputFile final : public Source {
  public:
   /// Throws IoError if it cannot be opened or is not a regular file (a folder, a pipe, a device),
-  /// ArgumentError for a path with a NUL character.
+  /// ArgumentError for an empty path or one with a NUL character.
   explicit InputFile(std::string path);
-  /// The same within a folder; a symbolic link is an IoError.
+  /// The same within a folder. Throws IoError for a symbolic link.
   InputFile(const Folder& folder, const std::string& name);
   [[nodiscard]] const std::string& path() const noexcept override { return path_; }
   [[nodiscard]] std::uint64_t size() const noexcept override { return size_; }
-  /// IoError also where the file has become shorter since it was opened.
+  /// Throws IoError also if the file has become shorter since it was opened.
   void read(void* to, std::uint64_t bytes, std::uint64_t offset) const override;
 
  private:
@@ -42,7 +42,7 @@ class InputFile final : public Source {
   std::uint64_t size_ = 0;
 };
 
-/// Somebody else's bytes, which must stay where they are.
+/// Bytes that the caller owns and must keep valid.
 class MemorySource final : public Source {
  public:
   explicit MemorySource(std::span<const std::byte> bytes, std::string name = "memory")
@@ -56,32 +56,33 @@ class MemorySource final : public Source {
   std::span<const std::byte> bytes_;
 };
 
-/// A file that appears whole or not at all: written beside its place under a name of its own,
-/// readable by nobody else, and moved there by commit(). Until then, and after any error, what was
-/// at the path stays as it was. A symbolic link at the path is replaced, not followed.
+/// A file that appears completely or not at all. It is written in the same folder under a temporary
+/// name, readable only by its owner, and renamed to its path by commit(). Until then, and after any
+/// error, what was at the path stays as it was. A symbolic link at the path is replaced, not
+/// followed.
 class OutputFile {
  public:
-  /// Also removes what a process that was killed in the middle of a save left in the folder: files
-  /// called `.braid-*.tmp` on which nobody holds a lock.
-  /// Throws IoError if the folder cannot be opened, or something that is not a regular file is at
-  /// the path.
+  /// Also removes the temporary files that killed processes have left in the folder: files called
+  /// `.braid-*.tmp` that nobody has locked. Throws IoError if the folder cannot be opened, or if
+  /// the path names something other than a regular file or a symbolic link.
   explicit OutputFile(std::string path);
   /// The same within a folder, whose other entries are left alone.
   OutputFile(const Folder& folder, const std::string& name);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
-  /// Removes what was written if commit() was not reached.
+  /// Removes the temporary file unless commit() has renamed it.
   ~OutputFile();
-  /// Appends.
+  /// Appends bytes. Throws IoError.
   void write(const void* from, std::uint64_t bytes);
-  /// Of what was written so far.
+  /// Number of bytes written so far.
   [[nodiscard]] std::uint64_t size() const noexcept { return written_; }
+  /// Checksum of the bytes written since keep_checksum().
   [[nodiscard]] std::uint32_t crc32c() const noexcept { return crc32c_; }
-  /// Counts crc32c() along from now on.
+  /// Computes crc32c() from now on.
   void keep_checksum() noexcept { checksum_ = true; }
-  /// Flushes to the disk, gives the file the mode of the one it replaces (else 0666 without the
-  /// umask), renames, flushes the folder. Only if the very last step fails is the new file in place
-  /// although IoError is thrown: whether it outlives a power loss is then unknown.
+  /// Flushes the file to the disk, gives it the mode of the one it replaces (else 0666 without the
+  /// umask), renames it, and flushes the folder. Throws IoError; if only the last step failed, the
+  /// new file is in place nevertheless, but it may not survive a power loss.
   void commit();
 
  private:
@@ -92,7 +93,8 @@ class OutputFile {
   [[noreturn]] void fail(const char* operation, int error) const;
   std::string path_, name_;
   std::string temporary_;  // in the same folder; empty: nothing to remove
-  // lock_: of the same file, held until it has its final name, which is after fd_ is closed
+  // lock_ holds the lock on the temporary file until the file has its final name; fd_ is closed
+  // before that
   Descriptor folder_, fd_, lock_;
   std::uint64_t written_ = 0;
   unsigned mode_ = 0;
@@ -100,13 +102,13 @@ class OutputFile {
   std::uint32_t crc32c_ = 0;
 };
 
-/// A log: written at its end, kept where it is. What is there after a crash may end in the middle
-/// of a write.
+/// A log file: bytes are appended in place. After a crash it may end in the middle of a write.
 class LogFile {
  public:
+  /// `append` keeps the content of an existing file; `anew` removes it.
   enum class Start : std::uint8_t { append, anew };
-  /// Throws IoError for anything but a regular file or none: a symbolic link (which is not
-  /// followed), a folder, a pipe, a device.
+  /// Throws IoError if the path names anything but a regular file: a symbolic link (which is not
+  /// followed), a folder, a pipe, a device. Creates the file if there is none.
   LogFile(std::string path, Start start);
   LogFile(const Folder& folder, const std::string& name, Start start);
   void write(const void* from, std::uint64_t bytes);

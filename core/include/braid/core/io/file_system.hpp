@@ -9,8 +9,8 @@ struct stat;  // <sys/stat.h>
 
 namespace braid::io {
 
-/// The system calls that Braid's file code makes. Tests put their own in place, to make the k-th
-/// call fail or to record what would reach a disk.
+/// The system calls that Braid's file code makes. Tests replace them, to make the k-th call fail or
+/// to record what would be written to a disk.
 struct FileSystem {
   int (*open)(int folder, const char* path, int flags, unsigned mode);  ///< openat
   int (*close)(int fd);
@@ -21,21 +21,21 @@ struct FileSystem {
   long (*pwrite)(int fd, const void* from, std::size_t bytes, std::int64_t offset);
   int (*fsync)(int fd);
   int (*fchmod)(int fd, unsigned mode);
-  int (*lock)(int fd);  ///< flock, for this descriptor alone; does not wait
+  int (*lock)(int fd);                                          ///< flock, exclusive; does not wait
   int (*rename)(int folder, const char* from, const char* to);  ///< renameat within one folder
   int (*unlink)(int folder, const char* path);
   int (*mkdir)(int folder, const char* path, unsigned mode);  ///< mkdirat
   int (*rmdir)(int folder, const char* path);
-  /// readdir of an open folder: appends the names of all that is in it, in any order
+  /// readdir of an open folder: appends the names of all entries, in any order
   int (*list)(int folder, std::vector<std::string>& names);
 };
-/// The operating system's.
+/// The system calls of the operating system.
 [[nodiscard]] const FileSystem& real_file_system() noexcept;
-/// Replaces the calls for the whole process; null restores the real ones. The table must stay
-/// alive.
+/// Replaces the calls for the whole process; null restores the real ones. The table must remain
+/// valid.
 void set_file_system(const FileSystem* calls) noexcept;
 
-/// An open descriptor; closed on destruction.
+/// An open file descriptor; the destructor closes it.
 class Descriptor {
  public:
   Descriptor() noexcept = default;
@@ -44,7 +44,7 @@ class Descriptor {
   Descriptor& operator=(Descriptor&& other) noexcept;
   ~Descriptor() { reset(); }
   [[nodiscard]] int get() const noexcept { return fd_; }
-  /// Gives the descriptor away.
+  /// Returns the descriptor without closing it; the caller then owns it.
   [[nodiscard]] int release() noexcept;
   void reset() noexcept;
 

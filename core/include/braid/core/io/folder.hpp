@@ -6,28 +6,28 @@
 
 namespace braid::io {
 
-/// A folder, opened once: what is in it is reached through its descriptor, whatever happens to its
-/// path meanwhile. Names of entries are file names of letters, digits, `_`, `.` and `-`; anything
-/// else is an ArgumentError. Every failure of the system is an IoError.
+/// A folder that is opened once. Its entries are reached through the descriptor, whatever happens
+/// to its path. Names of entries consist of letters, digits, `_`, `.` and `-`; others throw
+/// ArgumentError. Every failure of a system call throws IoError.
 class Folder {
  public:
   explicit Folder(std::string path);
-  /// The same, made first where it is missing, with the folders above it.
+  /// Opens a folder. If it is missing, first creates it and the missing folders above it.
   [[nodiscard]] static Folder make(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  /// Of all entries, sorted.
+  /// The names of all entries, sorted.
   [[nodiscard]] std::vector<std::string> names() const;
-  /// A folder in it; a symbolic link is an IoError.
+  /// Opens a folder that is an entry of this one. Throws IoError for a symbolic link.
   [[nodiscard]] Folder open(const std::string& name) const;
   void make_folder(const std::string& name) const;
   void remove(const std::string& name) const;
-  /// An empty one.
+  /// Removes an empty folder.
   void remove_folder(const std::string& name) const;
-  /// Replaces a file, or an empty folder, of the name `to`.
+  /// Replaces a file, or an empty folder, with the name `to`.
   void rename(const std::string& from, const std::string& to) const;
-  /// Makes what was made, renamed and removed in it outlive a power loss.
+  /// Flushes the folder: earlier creations, renames and removals in it then survive a power loss.
   void flush() const;
 
  private:
@@ -36,7 +36,7 @@ class Folder {
   Descriptor fd_;
 };
 
-/// Throws ArgumentError unless it is a name that an entry of a Folder can have.
+/// Throws ArgumentError unless an entry of a Folder can have this name.
 void check_entry_name(const std::string& name);
 
 }  // namespace braid::io

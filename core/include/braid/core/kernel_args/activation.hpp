@@ -4,8 +4,8 @@
 #include <braid/core/dtype.hpp>
 #include <braid/core/kernel_args/loop.hpp>
 
-// What the kernel of the activations is asked for: a function f with up to three numbers a, b, c,
-// or its derivative times what comes in.
+// Arguments of the activation kernel. It computes a function f with up to three parameters a, b, c,
+// or its derivative times the incoming gradient.
 namespace braid {
 
 enum class ActivationOp : std::uint8_t {
@@ -15,9 +15,9 @@ enum class ActivationOp : std::uint8_t {
   softplus,     ///< log(1 + e^ax) / a, x where a x > b
   elu,          ///< x <= 0 ? a (e^cx - 1) : b x
   leaky_relu,   ///< x > 0 ? x : a x
-  hardtanh,     ///< x in [a, b]; no gradient at the ends
-  clamp,        ///< x in [a, b], b where a > b; the gradient passes at the ends
-  hardsigmoid,  ///< (x + 3 in [0, 6]) / 6
+  hardtanh,     ///< x clamped to [a, b]; no gradient at the bounds
+  clamp,        ///< the same, b where a > b; no gradient at finite bounds
+  hardsigmoid,  ///< clamp(x + 3, 0, 6) / 6
   hardswish,    ///< x hardsigmoid(x)
   mish,         ///< x tanh(log(1 + e^x))
   logsigmoid,   ///< -log(1 + e^-x)
@@ -25,9 +25,9 @@ enum class ActivationOp : std::uint8_t {
 };
 inline constexpr int kActivationCount = static_cast<int>(ActivationOp::softsign) + 1;
 
-/// dy null: out = f(x). Else out = dy f'(x), 0 where the derivative is 0 by definition, whatever dy
-/// is. All of one floating `dtype`; out may be x or dy (same strides). A NaN stays one. Operands 1
-/// = x, 2 = dy.
+/// If dy is null, out = f(x). Else out = dy f'(x), which is 0 where the derivative is 0 by
+/// definition, whatever dy is. All have one floating-point `dtype`; out may be x or dy (same
+/// strides). NaN stays NaN. Operands of the loop: 1 = x, 2 = dy.
 struct ActivationArgs {
   ActivationOp op;
   DType dtype;

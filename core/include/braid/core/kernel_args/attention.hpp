@@ -3,7 +3,7 @@
 
 #include <braid/core/dtype.hpp>
 
-// What scaled dot-product attention and its backward are asked for.
+// Arguments of scaled dot-product attention and its backward.
 namespace braid {
 
 /// A tensor [batch, heads, rows, width] with unit stride in width.
@@ -12,17 +12,18 @@ struct AttentionOperand {
   std::int64_t batch, head, row;  // strides in elements
 };
 
-/// What is added to the scores, [batch, heads, queries, keys] by strides; 0 repeats. bool: false is
-/// -inf.
+/// What is added to the scores: [batch, heads, queries, keys] by strides; a stride of 0 repeats.
+/// For bool, false means -inf.
 struct AttentionMask {
-  const void* data;  // or null
-  bool is_bool;      // else of the operands' dtype
+  const void* data;  // may be null
+  bool is_bool;      // else it has the operands' dtype
   std::int64_t batch, head, row, column;
 };
 
-/// out = softmax(scale q kᵀ + mask) v for each head; no matrix of scores is stored. A row whose
-/// scores are all -inf gives 0. causal: query i sees keys 0 … i. lse [batch, heads, queries]: log Σ
-/// exp of the scores, float32 (float64 beside float64), -inf for a row that sees nothing.
+/// out = softmax(scale q kᵀ + mask) v for each head; the matrix of scores is not stored. A row
+/// whose scores are all -inf gives 0. causal: query i sees keys 0 … i. lse [batch, heads, queries]
+/// is set to log Σ exp of the scores, in float32, or in float64 for float64; -inf for a row that
+/// sees no key.
 struct AttentionArgs {
   DType dtype;
   bool causal;
@@ -32,14 +33,14 @@ struct AttentionArgs {
   void* lse;
   std::int64_t batch, heads, queries, keys, width, value_width;
   // Dropout of the probabilities: threshold, seed, stream and scale as in DropoutArgs, over [batch,
-  // heads, queries, keys]; threshold 0: none.
+  // heads, queries, keys]. With threshold 0 there is none.
   std::uint64_t seed, stream, threshold;
   std::int64_t first_batch;
   double drop_scale;
 };
 
-/// With p = exp(scores - lse): dv = pᵀ dout, ds = p (dout vᵀ - Σ out dout), dq = scale ds k, dk =
-/// scale dsᵀ q.
+/// With p = exp(scores - lse): dv = pᵀ dout, ds = p (dout vᵀ - Σ out dout), dq = scale ds k,
+/// dk = scale dsᵀ q.
 struct AttentionBackwardArgs {
   AttentionArgs forward;  // out and lse are read
   AttentionOperand dout, dq, dk, dv;

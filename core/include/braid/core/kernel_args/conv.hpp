@@ -3,14 +3,15 @@
 
 #include <braid/core/dtype.hpp>
 
-// What the convolutions are asked for. Images lie in memory as [n, height, width, channels]
-// ("channels last"), dense: the products' order, so that results go straight to their place.
-// Weights are dense [out, in / groups, kernel height, kernel width]. float32 and float64.
+// Arguments of the convolutions. Images are contiguous [n, height, width, channels] in memory
+// ("channels last"), the order in which the matrix products write, so that results need no
+// rearrangement. Weights are contiguous [out, in / groups, kernel height, kernel width]. float32
+// and float64.
 namespace braid {
 
-/// [0] is of the height, [1] of the width. Output o meets input o * stride - pad + k * dilation for
-/// each k of the kernel; what lies outside the image is 0. in_size and out_size are given both:
-/// out_size may be smaller than all places that the kernel reaches. All sizes are above 0.
+/// [0] is the height, [1] the width. Output o uses input o * stride - pad + k * dilation for each k
+/// of the kernel; elements outside of the image are 0. out_size is given because it may be smaller
+/// than the number of positions that the kernel reaches. All sizes are above 0.
 struct ConvShape {
   std::int64_t n, in, out, groups;
   std::int64_t in_size[2], out_size[2], kernel[2], stride[2], pad[2], dilation[2];
@@ -27,7 +28,7 @@ struct ConvArgs {
   ConvShape shape;
 };
 
-/// dx: for each input the sum of dy * weight over all that met it; 0 where nothing did.
+/// dx: for each input the sum of dy * weight over the outputs that used it; 0 if none did.
 struct ConvDataArgs {
   DType dtype;
   const void* dy;
@@ -36,7 +37,7 @@ struct ConvDataArgs {
   ConvShape shape;
 };
 
-/// dw = Σ over images and places of dy * x; db [out] = Σ dy, may be null. In a fixed order.
+/// dw = Σ over images and positions of dy * x; db [out] = Σ dy, may be null. In a fixed order.
 struct ConvWeightArgs {
   DType dtype;
   const void* x;

@@ -3,12 +3,13 @@
 
 #include <braid/core/dtype.hpp>
 
-// What dropout is asked for.
+// Arguments of dropout.
 namespace braid {
 
-/// Dense [outer, rows, inner]. The word of element (o, r, i) is word e % 4 of Philox block e / 4 of
-/// (seed, stream), e = (first_row + r) outer inner + o inner + i: its row in the whole batch first,
-/// then its place in the row. y = x * scale where the word is at least `threshold`, else x * 0.
+/// Contiguous [outer, rows, inner]. Element (o, r, i) uses word e % 4 of Philox block e / 4 of
+/// (seed, stream), where e = (first_row + r) outer inner + o inner + i: first the row in the whole
+/// batch, then the index in the row. y = x * scale if the word is at least `threshold`, else
+/// y = x * 0.
 struct DropoutArgs {
   DType dtype;
   const void* x;

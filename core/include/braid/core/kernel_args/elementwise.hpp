@@ -4,7 +4,7 @@
 #include <braid/core/dtype.hpp>
 #include <braid/core/kernel_args/loop.hpp>
 
-// What the elementwise kernels are asked for: one result element for each element of the operands.
+// Arguments of the elementwise kernels: one result element for each element of the operands.
 namespace braid {
 
 // clang-format off
@@ -16,10 +16,10 @@ enum class UnaryOp : std::uint8_t {
 };
 // clang-format on
 inline constexpr int kUnaryOpCount = static_cast<int>(UnaryOp::trunc) + 1;
-/// The rarer ones, which have files of their own.
+/// The less common ops, which are in separate source files.
 [[nodiscard]] constexpr bool is_function(UnaryOp op) noexcept { return op >= UnaryOp::exp2; }
 
-/// out and x have `dtype`; floating point, and for neg, abs, relu, square, sign also integers.
+/// out and x have `dtype`: floating point; for neg, abs, relu, square and sign also integers.
 struct UnaryArgs {
   UnaryOp op;
   DType dtype;
@@ -39,13 +39,13 @@ enum class BinaryOp : std::uint8_t {
 };
 // clang-format on
 [[nodiscard]] constexpr bool is_comparison(BinaryOp op) noexcept { return op >= BinaryOp::eq; }
-/// The rarer ones, which have files of their own. Not for bool; an integer divisor of 0 is an
-/// error, as in div.
+/// The less common ops, which are in separate source files. Not for bool. An integer divisor of 0
+/// is an error, as in div.
 [[nodiscard]] constexpr bool is_function(BinaryOp op) noexcept {
   return op >= BinaryOp::pow && op <= BinaryOp::floor_divide;
 }
 
-/// What the error of a divisor 0 calls the op.
+/// The name of the op in the error for a divisor of 0.
 [[nodiscard]] constexpr const char* name_of_division(BinaryOp op) noexcept {
   switch (op) {
     case BinaryOp::fmod: return "fmod";
@@ -55,10 +55,10 @@ enum class BinaryOp : std::uint8_t {
   }
 }
 
-/// out = a op b. a, b have `dtype`; out has it too, or bool for comparisons. A null a or b stands
-/// for `scalar` (rounded to dtype first). add and sub: out = a ± alpha * b (alpha 1 costs nothing).
-/// NaN: maximum and minimum propagate it. out may be a or b itself (same strides). Operands 1 = a,
-/// 2 = b.
+/// out = a op b. a and b have `dtype`, and so has out, except for comparisons, where it is bool.
+/// Where a or b is null, `scalar` is used (first rounded to dtype). add and sub:
+/// out = a ± alpha * b (alpha 1 costs nothing). maximum and minimum propagate NaN. out may be a or
+/// b (same strides). Operands of the loop: 1 = a, 2 = b.
 struct BinaryArgs {
   BinaryOp op;
   DType dtype;
@@ -70,7 +70,7 @@ struct BinaryArgs {
   Loop loop;
 };
 
-/// out = where(condition (bool), a, b); operands 1 = condition, 2 = a, 3 = b.
+/// out = where(condition (bool), a, b). Operands of the loop: 1 = condition, 2 = a, 3 = b.
 struct WhereArgs {
   DType dtype;
   void* out;
@@ -80,8 +80,8 @@ struct WhereArgs {
   Loop loop;
 };
 
-/// out[to] = x[from], converting: float to integer truncates (out of range and NaN: unspecified
-/// value, no trap), to bool is != 0. Same device.
+/// Converts x, of dtype `from`, to out, of dtype `to`, on one device. Float to integer truncates
+/// (out of range and NaN: unspecified value, no trap); to bool is x != 0.
 struct CopyArgs {
   DType to, from;
   void* out;
@@ -89,7 +89,7 @@ struct CopyArgs {
   Loop loop;
 };
 
-/// out = value; for int64, `integer` is exact.
+/// out = value; for int64 the exact value is `integer`.
 struct FillArgs {
   DType dtype;
   void* out;

@@ -3,19 +3,23 @@
 
 #include <braid/core/dtype.hpp>
 
-// What the matrix products are asked for.
+// Arguments of the matrix products.
 namespace braid {
 
-/// What a product does with its result last.
+/// The function that a product applies to its result.
 enum class Activation : std::uint8_t { none, relu };
 
-/// C[batch] = activation(op(A) op(B) (+ bias)): op(A) [m, k], op(B) [k, n], C [m, n] row-major with
-/// leading dims; ta: A is stored [k, m]; tb: B is stored [n, k]. accumulate: C = activation(C + …).
-/// bias (n numbers, may be null) is added to every row; not together with accumulate. k == 0 gives
-/// zeros (or bias). float32 and float64; float16 and bfloat16 accumulate in float32; int32 and
-/// int64 too. Batch strides in elements; a stride of 0 repeats. sum_a (m dense numbers, may be
-/// null): set, never added to, to the sums of op(A)'s rows, in a fixed order: beside dW = dyᵀ x
-/// these are db. Floating point and batch 1 only. Nothing is done where m, n or batch is 0.
+/// C[batch] = activation(op(A) op(B) (+ bias)), with op(A) [m, k], op(B) [k, n] and C [m, n],
+/// row-major with leading dimensions.
+/// ta, tb       A is stored as [k, m]; B is stored as [n, k].
+/// accumulate   C = activation(C + …).
+/// bias         n numbers, added to every row; may be null; not together with accumulate.
+/// sum_a        m contiguous numbers, may be null: set (not accumulated) to the sums of op(A)'s
+///              rows, in a fixed order. With dW = dyᵀ x they are db. Only for floating point and
+///              batch 1.
+/// k == 0 gives zeros (or bias). Nothing is done if m, n or batch is 0. Batch strides are in
+/// elements; a stride of 0 repeats. Dtypes: float32, float64, int32, int64; float16 and bfloat16
+/// accumulate in float32.
 struct GemmArgs {
   DType dtype;
   bool ta, tb, accumulate;
@@ -31,9 +35,9 @@ struct GemmArgs {
   void* sum_a = nullptr;
 };
 
-/// Two products of one dtype that do not depend on each other, as the backward of a layer has them:
-/// dx = dy W, then dW = dyᵀ x and db. Where both are tiny, and launches cost more than they, a GPU
-/// does them in one.
+/// Two products of one dtype that do not depend on each other, as in the backward of a linear
+/// layer: dx = dy W, then dW = dyᵀ x and db. If both are so small that a launch costs more than the
+/// product, a GPU computes them in one launch.
 struct GemmPairArgs {
   GemmArgs first, second;
 };

@@ -3,13 +3,13 @@
 
 #include <braid/core/dtype.hpp>
 
-// What pooling and resizing of images are asked for. Images are [n, c, height, width] of any
-// strides (channels last ones are walked along the channels). Both dims are walked by a rule of
-// their own, an Axis; [0] is the height, [1] the width.
+// Arguments of pooling and resizing. Images are [n, c, height, width] of any strides (those with
+// channels-last layout are processed along the channels). An Axis describes how each of the two
+// dims is processed; [0] is the height, [1] the width.
 #if defined(__CUDACC__)
 #define BRAID_AXIS __host__ __device__ __forceinline__
 #elif defined(__GNUC__)
-// never emitted: files compiled for one instruction set may include this
+// always inlined, so files compiled for one instruction set may include this
 #define BRAID_AXIS inline __attribute__((always_inline))
 #else
 #define BRAID_AXIS inline
@@ -17,34 +17,35 @@
 
 namespace braid {
 
-/// Elements [first, last) in steps of `step`.
+/// The elements [first, last).
 struct Span {
   std::int64_t first, last;
 };
 
-/// How the places of a result see those of an image, along one dim.
+/// Which elements of the input each element of the output uses, along one dim.
 struct Axis {
   enum class Kind : std::uint8_t {
     window,    ///< kernel elements, `dilation` apart, from o * stride - pad on
     adaptive,  ///< equal parts: [⌊o in / out⌋, ⌈(o + 1) in / out⌉)
     nearest,   ///< one element: ⌊o * scale⌋, or ⌊o in / out⌋ exactly where scale is 0
-    linear     ///< the two elements around o * scale + shift, those nearer at the ends
+    linear     ///< the two elements around o * scale + shift, clamped to the image
   };
   Kind kind = Kind::window;
   std::int64_t in = 1, out = 1;
   std::int64_t kernel = 1, stride = 1, pad = 0, dilation = 1;
-  /// of a mean over a window: a number, 0: the elements that exist, -1: zeros of the padding too
+  /// divisor of the mean over a window; 0: the number of its elements inside the image; -1: that
+  /// number and the zeros of the padding in the window
   std::int64_t divisor = 0;
   double scale = 0, shift = 0;
 };
 
-/// Where o looks in the image, of a linear axis.
+/// The position in the input of output element o, for a linear axis.
 BRAID_AXIS double source_of(const Axis& a, std::int64_t o) {
   const double at = static_cast<double>(o) * a.scale + a.shift;
   return at > 0 ? at : 0;
 }
 
-/// What o sees of the image; of a dilated window each `dilation`-th element of it.
+/// The input elements that output element o uses; of a dilated window, every `dilation`-th of them.
 BRAID_AXIS Span seen_by(const Axis& a, std::int64_t o) {
   switch (a.kind) {
     case Axis::Kind::window: {
@@ -68,7 +69,7 @@ BRAID_AXIS Span seen_by(const Axis& a, std::int64_t o) {
   }
 }
 
-/// The factor of element i of what o sees, in a mean or between neighbours.
+/// The factor of element i of those that o uses, in a mean or an interpolation.
 BRAID_AXIS double weight_of(const Axis& a, std::int64_t o, Span seen, std::int64_t i) {
   if (a.kind == Axis::Kind::nearest) return 1;
   if (a.kind == Axis::Kind::linear) {
@@ -84,7 +85,8 @@ BRAID_AXIS double weight_of(const Axis& a, std::int64_t o, Span seen, std::int64
   return 1 / static_cast<double>(to - from);
 }
 
-/// The places that see element i lie in here (of a dilated window not all that lie here do).
+/// A range that contains all output elements that use input element i. In a dilated window, it may
+/// also contain others.
 BRAID_AXIS Span that_see(const Axis& a, std::int64_t i) {
   if (a.kind == Axis::Kind::window) {
     const std::int64_t above = i + a.pad - (a.kernel - 1) * a.dilation,
@@ -93,8 +95,8 @@ BRAID_AXIS Span that_see(const Axis& a, std::int64_t i) {
   }
   if (a.kind == Axis::Kind::adaptive)
     return {i * a.out / a.in, ((i + 1) * a.out + a.in - 1) / a.in};
-  // From a guess to the first place whose last element is not before i, and to the first one that
-  // begins behind it.
+  // From an estimate, searches for the first output element whose last input is not before i, then
+  // for the first one whose inputs begin after i.
   const double guess =
       a.scale > 0 ? (static_cast<double>(i) - a.shift) / a.scale
                   : static_cast<double>(i) * static_cast<double>(a.out) / static_cast<double>(a.in);
@@ -113,9 +115,10 @@ struct ImageStrides {
   std::int64_t of[4];
 };
 
-/// y [n, c, out] = the largest that each place sees of x [n, c, in]; index (int32, as y) = where in
-/// the image, row by row, the first such. A NaN is the largest, of several the last.
-/// Axes of windows and adaptive ones; each place sees something. Floating point.
+/// y [n, c, out] = for each output element, the largest of the elements of x [n, c, in] that it
+/// uses; index (int32, strides as y) = the row-major index of that element in the image, of equal
+/// ones the first. NaN counts as the largest; of several the last is taken. The axes are windows or
+/// adaptive. Each output element uses at least one input element. Floating point.
 struct MaxPoolArgs {
   DType dtype;
   const void* x;
@@ -126,7 +129,8 @@ struct MaxPoolArgs {
   ImageStrides in, out;  // of x; of y and index
 };
 
-/// dx [n, c, in] = Σ of dy over the places whose index it is, in their order.
+/// dx [n, c, in] = for each element, Σ of dy over the output elements whose index refers to it, in
+/// the order of the output elements.
 struct MaxPoolBackwardArgs {
   DType dtype;
   const void* dy;
@@ -137,7 +141,7 @@ struct MaxPoolBackwardArgs {
   ImageStrides in, out;  // of dx; of dy and index
 };
 
-/// y [n, c, out] = x [n, c, in] at index: max pooling again, of another image.
+/// y [n, c, out] = x [n, c, in] at index: the same choice as a max pooling, from another image.
 struct MaxPoolPickArgs {
   DType dtype;
   const void* x;
@@ -148,9 +152,10 @@ struct MaxPoolPickArgs {
   ImageStrides in, out;  // of x; of y and index
 };
 
-/// y [n, c, out] = Σ weight * x over what each place sees of x [n, c, in], row by row: mean pooling
-/// and resizing. No dilation. transposed: x is [n, c, out], y [n, c, in]: the sum over the places
-/// that see an element, which is the gradient. Floating point.
+/// y [n, c, out] = Σ weight * x over the elements of x [n, c, in] that each output element uses,
+/// row by row: mean pooling and resizing. No dilation. transposed: computes the gradient. Then x is
+/// [n, c, out] and y [n, c, in], and the sum is over the output elements that use an element.
+/// Floating point.
 struct ResampleArgs {
   DType dtype;
   bool transposed;

@@ -4,12 +4,12 @@
 #include <braid/core/dtype.hpp>
 #include <braid/core/kernel_args/loop.hpp>
 
-// What the kernels that read or write by index are asked for.
+// Arguments of the kernels that read or write by index.
 namespace braid {
 
-/// out[i, :] = table[index[i], :], dense, any dtype. Indices lie in [0, table_rows), or, with wrap,
-/// in [-table_rows, table_rows): negative ones count from the end. Others throw IndexError on the
-/// CPU before anything is written.
+/// out[i, :] = table[index[i], :], contiguous, any dtype. Indices lie in [0, table_rows) or, with
+/// wrap, in [-table_rows, table_rows), where negative ones count from the end. Others throw
+/// IndexError on the CPU before anything is written.
 struct GatherRowsArgs {
   DType dtype;
   const void* table;
@@ -20,8 +20,8 @@ struct GatherRowsArgs {
   bool wrap = false;
 };
 
-/// table[index[i], :] += dy[i, :] in the order of i; the table was zeroed by the op. Same checks,
-/// with wrap.
+/// table[index[i], :] += dy[i, :] in the order of i; the op has zeroed the table. Same checks as
+/// GatherRowsArgs with wrap.
 struct ScatterAddRowsArgs {
   DType dtype;
   void* table;
@@ -30,10 +30,10 @@ struct ScatterAddRowsArgs {
   std::int64_t table_rows, rows, width;
 };
 
-/// out[o] = x[o with its place along one dim replaced by index[o]], any dtype. The loop goes over
-/// the index: operands 0 = out, 1 = index, 2 = x with stride 0 along that dim, where x has `size`
-/// elements `step` apart. Indices lie in [0, size); others throw IndexError on the CPU before
-/// anything is written.
+/// out[o] = x at o, but with the position along one dim replaced by index[o]; any dtype. The loop
+/// runs over the index: operands 0 = out, 1 = index, 2 = x with stride 0 along that dim, where x
+/// has `size` elements `step` apart. Indices lie in [0, size); others throw IndexError on the CPU
+/// before anything is written.
 struct GatherArgs {
   DType dtype;
   void* out;
@@ -44,11 +44,12 @@ struct GatherArgs {
   const char* op = "gather" /* for errors */;
 };
 
-/// The other way round: for j = 0 … m - 1 in this order out[l, index[l, j]] = src[l, j], or += with
-/// `add` (each sum rounded to the dtype; integers wrap around, bool is "or"): the last of several
-/// wins, sums have a fixed order. `lines` goes over the dims other than that of j: operands 0 =
-/// out, 1 = index, 2 = src; along j they step by index_step and src_step, and out has `size`
-/// elements `step` apart. Same checks as gather. src may have strides of 0.
+/// The inverse of GatherArgs: for j = 0 … m - 1, in this order, out[l, index[l, j]] = src[l, j], or
+/// with `add` += (each sum is rounded to the dtype; integers wrap around; bool is logical or). So
+/// of equal indices the last wins, and sums have a fixed order. `lines` runs over the dims other
+/// than that of j: operands 0 = out, 1 = index, 2 = src; along j they advance by index_step and
+/// src_step, and out has `size` elements `step` apart. Same checks as gather. src may have strides
+/// of 0.
 struct ScatterArgs {
   DType dtype;
   bool add;

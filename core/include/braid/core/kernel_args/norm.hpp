@@ -3,14 +3,14 @@
 
 #include <braid/core/dtype.hpp>
 
-// What the normalisations and their backward are asked for. Statistics are float32, or float64
-// beside float64. weight and bias have the dtype of x and may be null.
+// Arguments of the normalisations and their backward. Statistics are float32, or float64 for
+// float64. weight and bias have the dtype of x and may be null.
 namespace braid {
 
-/// Each row of dense [rows, n] by its own statistics (layer, group and RMS norm): y = (x - mean)
-/// rstd weight + bias, rstd = 1 / sqrt(mean of (x - mean)² + eps). Without `center` the mean is 0
-/// and not stored. Element j of row r takes weight number (r % groups) * (n / inner) + j / inner;
-/// inner divides n.
+/// Normalises each row of contiguous [rows, n] by its own statistics (layer, group and RMS norm):
+/// y = (x - mean) rstd weight + bias, rstd = 1 / sqrt(mean((x - mean)²) + eps). Without `center`
+/// the mean is taken as 0 and not stored. Element j of row r uses element
+/// (r % groups) * (n / inner) + j / inner of weight and bias; inner divides n.
 struct NormRowsArgs {
   DType dtype;
   bool center;
@@ -24,9 +24,9 @@ struct NormRowsArgs {
   std::int64_t rows, n, groups, inner;
 };
 
-/// With g = dy weight and h = (x - mean) rstd: dx = rstd (g - mean of g (if center) - h * mean of g
-/// h); dweight = Σ dy h and dbias = Σ dy over the elements that take it, in fixed order. dx,
-/// dweight and dbias may be null.
+/// With g = dy weight and h = (x - mean) rstd: dx = rstd (g - mean(g) (if center) - h * mean(g h));
+/// dweight = Σ dy h and dbias = Σ dy over the elements that use them, in a fixed order. dx, dweight
+/// and dbias may be null.
 struct NormRowsBackwardArgs {
   DType dtype;
   bool center;
@@ -41,9 +41,10 @@ struct NormRowsBackwardArgs {
   std::int64_t rows, n, groups, inner;
 };
 
-/// Each channel of dense [batch, channels, inner] by its statistics over batch and inner (batch
-/// norm): y = (x - mean) rstd weight + bias. mean, rstd and var (not corrected) are set, in fixed
-/// order; with `given` mean and rstd are read, and var is not used.
+/// Normalises each channel of contiguous [batch, channels, inner] by its statistics over batch and
+/// inner (batch norm): y = (x - mean) rstd weight + bias. mean, rstd and var (the biased one) are
+/// computed, in a fixed order, and stored; with `given`, mean and rstd are read and var is not
+/// used.
 struct NormChannelsArgs {
   DType dtype;
   bool given;
@@ -58,8 +59,8 @@ struct NormChannelsArgs {
   std::int64_t batch, channels, inner;
 };
 
-/// The gradients where the statistics are those of x; as NormRowsBackwardArgs with center, a
-/// channel for a row.
+/// The gradients if the statistics are those of x: as NormRowsBackwardArgs with center, with
+/// channels instead of rows.
 struct NormChannelsBackwardArgs {
   DType dtype;
   const void* x;

@@ -3,13 +3,13 @@
 
 #include <braid/core/dtype.hpp>
 
-// What the optimizers are asked for. All arithmetic is in dtype (float32 / float64), of float16 and
-// bfloat16 in float32. g' is the gradient as it is used: -g with maximize, and, where weight_decay
-// is not said to act otherwise, + weight_decay * p.
+// Arguments of the optimizers. All arithmetic is in dtype (float32 / float64), for float16 and
+// bfloat16 in float32. g' is the gradient after two changes: with maximize, g is negated; then
+// weight_decay * p is added, unless a comment below says otherwise.
 namespace braid {
 
-/// One parameter of an optimizer step, dense; `m`, `v`, `s` are its state: means of gradients,
-/// means (or sums) of squares, what few optimizers keep.
+/// One parameter of an optimizer step, contiguous. Its state: `m` (mean of gradients), `v` (mean or
+/// sum of their squares), `s` (used by few optimizers).
 struct OptimItem {
   void* p;
   const void* g;
@@ -19,8 +19,8 @@ struct OptimItem {
   void* s = nullptr;
 };
 
-/// With momentum: m = first ? g' : momentum * m + (1 - dampening) * g'; g' = nesterov ? g' +
-/// momentum * m : m; p -= lr * g'.
+/// With momentum: m = first ? g' : momentum * m + (1 - dampening) * g', then
+/// g' = nesterov ? g' + momentum * m : m; p -= lr * g'.
 struct SgdArgs {
   DType dtype;
   const OptimItem* items;
@@ -29,10 +29,11 @@ struct SgdArgs {
   bool nesterov, maximize, first;
 };
 
-/// m, v exponential means of g', g'²; p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps), bias_i =
-/// 1 - beta_i^step. Kingma & Ba 2015, arXiv:1412.6980. Unless `coupled`, weight decay is not in g'
-/// but p *= 1 - lr * weight_decay before. Loshchilov & Hutter 2019, arXiv:1711.05101. amsgrad: s =
-/// max(s, v) stands in v's place. Reddi et al. 2018.
+/// m and v are exponential means of g' and g'²;
+/// p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps), where bias_i = 1 - beta_i^step. Kingma & Ba
+/// 2015, arXiv:1412.6980. Unless `coupled`, weight decay is not in g'; instead
+/// p *= 1 - lr * weight_decay comes first. Loshchilov & Hutter 2019, arXiv:1711.05101. amsgrad: s =
+/// max(s, v) replaces v. Reddi et al. 2018.
 struct AdamArgs {
   DType dtype;
   const OptimItem* items;
@@ -42,9 +43,9 @@ struct AdamArgs {
   bool coupled, amsgrad, maximize;
 };
 
-/// v exponential mean of g'²; d = sqrt(v) + eps, centered: s exponential mean of g', d = sqrt(v -
-/// s²) + eps; with momentum m = momentum * m + g' / d, p -= lr * m;
-/// without p -= lr * g' / d. Tieleman & Hinton 2012; Graves 2013, arXiv:1308.0850 (centered).
+/// v is the exponential mean of g'²; d = sqrt(v) + eps. centered: s is the exponential mean of g'
+/// and d = sqrt(v - s²) + eps. With momentum: m = momentum * m + g' / d, p -= lr * m; without:
+/// p -= lr * g' / d. Tieleman & Hinton 2012; Graves 2013, arXiv:1308.0850 (centered).
 struct RmspropArgs {
   DType dtype;
   const OptimItem* items;
@@ -62,8 +63,9 @@ struct AdagradArgs {
   bool maximize;
 };
 
-/// p = p * (1 - lr * weight_decay) - lr * sign(beta1 * m + (1 - beta1) * g); m = beta2 * m + (1 -
-/// beta2) * g (g with maximize: -g). Chen et al. 2023, arXiv:2302.06675.
+/// p = p * (1 - lr * weight_decay) - lr * sign(beta1 * m + (1 - beta1) * g), then
+/// m = beta2 * m + (1 - beta2) * g, where g is -g with maximize. Chen et al. 2023,
+/// arXiv:2302.06675.
 struct LionArgs {
   DType dtype;
   const OptimItem* items;

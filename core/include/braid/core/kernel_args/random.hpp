@@ -3,7 +3,7 @@
 
 #include <braid/core/dtype.hpp>
 
-// What the random numbers are asked for.
+// Arguments of the random number kernel.
 namespace braid {
 
 enum class RandomKind : std::uint8_t {
@@ -13,7 +13,7 @@ enum class RandomKind : std::uint8_t {
 };
 
 /// Element i is a function of (seed, stream, i) alone: the same bits on every device, for any
-/// number of threads. dense. float64 gets the float32 number widened… see random.hpp.
+/// number of threads. out is contiguous. The values are defined in philox.hpp.
 struct RandomArgs {
   RandomKind kind;
   DType dtype;

@@ -3,10 +3,11 @@
 
 #include <braid/core/dtype.hpp>
 
-// What softmax, log-softmax and their backward are asked for.
+// Arguments of softmax, log-softmax and their backward.
 namespace braid {
 
-/// Rows of dense [rows, n]. log: log-softmax. All-(-inf) rows and rows with NaN become NaN.
+/// Rows of contiguous [rows, n]. log: log-softmax. Rows that are all -inf or contain NaN become
+/// NaN.
 struct SoftmaxArgs {
   DType dtype;
   bool log;

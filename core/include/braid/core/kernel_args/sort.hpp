@@ -3,12 +3,12 @@
 
 #include <braid/core/dtype.hpp>
 
-// What the sorts are asked for.
+// Arguments of the sorts.
 namespace braid {
 
-/// The first k elements of each of the dense [rows, n] in order, 1 <= k <= n, and their places:
-/// values and index are dense [rows, k]. Any dtype. Stable, ascending and descending: of equal
-/// elements the earlier comes first. NaN counts as larger than all others, -0 as equal to 0.
+/// The first k elements of each row of contiguous [rows, n] in sorted order, 1 <= k <= n, and their
+/// indices; values and index are contiguous [rows, k]. Any dtype. Stable, ascending and descending:
+/// equal elements keep their order. NaN counts as larger than all others, -0 as equal to 0.
 struct SortArgs {
   DType dtype;
   const void* x;

@@ -3,14 +3,14 @@
 
 #include <braid/core/tensor.hpp>
 
-// Convolutions of images and sequences, with PyTorch's meaning of every option. A result lies in
-// memory channels last ([n, height, width, channels], with the strides to match), whatever the
-// layout of x: that is the order in which the arithmetic is fast, and which elementwise ops and
-// pooling keep. `contiguous()` gives the other order; `view` of a result may need it, `reshape` and
-// `flatten` do not. (PyTorch follows the layout of x.)
+// Convolutions of images and sequences, with PyTorch's meaning of every option. The memory layout
+// of a result is channels last ([n, height, width, channels], with matching strides), whatever the
+// layout of x: the arithmetic is fast in this layout, and elementwise ops and pooling keep it.
+// `contiguous()` gives the row-major layout; `view` of a result may need it, `reshape` and
+// `flatten` do not. (PyTorch keeps the layout of x.)
 namespace braid {
 
-/// A height and a width; one number is both.
+/// A height and a width; one number sets both.
 struct Size2 {
   std::int64_t height, width;
   template <std::integral I>
@@ -20,14 +20,14 @@ struct Size2 {
   bool operator==(const Size2&) const = default;
 };
 
-/// Zeros on each side: numbers, or "valid" (none), or "same" (as many as keep the size at stride 1;
-/// an odd one goes to the end).
+/// Zeros on each side: a number of them, or "valid" (none), or "same" (as many as keep the size at
+/// stride 1; if their number is odd, the end gets one more).
 struct ConvPadding {
   Size2 size = 0;
   bool same = false;
   template <std::integral I> constexpr ConvPadding(I both) : size(both) {}
   constexpr ConvPadding(std::int64_t h, std::int64_t w) : size(h, w) {}
-  ConvPadding(const char* word);  ///< throws ArgumentError for another word, and null
+  ConvPadding(const char* word);  ///< throws ArgumentError for any other text, and for null
 };
 
 struct Conv1dOptions {
@@ -60,17 +60,20 @@ struct ConvTranspose2dOptions {
   Size2 dilation = 1;
 };
 
-/// y[n, o, h, w] = bias[o] + Σ_{c, i, j} weight[o, c, i, j] x[n, c, h·stride - padding +
-/// i·dilation, …]: cross-correlation, as in all deep learning. The o-th of `groups` equal parts of
-/// the outputs sees that part of the inputs alone.
+/// y[n, o, h, w] = bias[o] +
+/// Σ_{c, i, j} weight[o, c, i, j] x[n, c, h·stride - padding + i·dilation, …]: a cross-correlation,
+/// as in all deep learning libraries. With groups, the channels of x and y are cut into `groups`
+/// equal parts, and each part of y depends only on the same part of x.
 ///
 /// Shapes    x [n, in, h, w] or [in, h, w]; weight [out, in / groups, kh, kw]; bias [out] or
-///           undefined → y [n, out, oh, ow] or [out, oh, ow], oh = ⌊(h + 2·padding - dilation·(kh -
-///           1) - 1) / stride⌋ + 1; no size but n may be 0
+///           undefined → y [n, out, oh, ow] or [out, oh, ow],
+///           oh = ⌊(h + 2·padding - dilation·(kh - 1) - 1) / stride⌋ + 1; no size other than n may
+///           be 0
 /// Types     one floating dtype; float16 and bfloat16 are computed in float32 and rounded once
-/// Gradient  to x, weight and bias; of any order (its three kernels are each other's derivatives)
+/// Gradient  to x, weight and bias, of any order (each of its three kernels is a derivative of the
+///           others)
 /// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for a stride, dilation or groups
-///           below 1, a negative padding, "same" with a stride
+///           below 1, for a negative padding, and for "same" with a stride other than 1
 /// Source    Chellapilla, Puri, Simard 2006, "High performance convolutional neural networks for
 ///           document processing" (as a matrix product)
 [[nodiscard]] Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
@@ -80,14 +83,14 @@ struct ConvTranspose2dOptions {
 [[nodiscard]] Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                             const Conv1dOptions& options = {});
 
-/// The gradient of conv2d with respect to its input, as a layer of its own ("transposed
-/// convolution"): x takes the place of dy.
+/// The gradient of conv2d with respect to its input, used as a layer ("transposed convolution"): x
+/// takes the place of dy.
 ///
 /// Shapes    x [n, in, h, w] or [in, h, w]; weight [in, out / groups, kh, kw]; bias [out] or
-///           undefined → y [n, out, oh, ow] or [out, oh, ow], oh = (h - 1)·stride - 2·padding +
-///           dilation·(kh - 1) + output_padding + 1
-/// Types, gradient, errors as conv2d; output_padding must be smaller than stride or dilation
-/// (ArgumentError)
+///           undefined → y [n, out, oh, ow] or [out, oh, ow],
+///           oh = (h - 1)·stride - 2·padding + dilation·(kh - 1) + output_padding + 1
+/// Others    types, gradient and errors as conv2d; also ArgumentError unless output_padding is
+///           smaller than stride or dilation
 /// Source    Zeiler, Krishnan, Taylor, Fergus 2010, "Deconvolutional networks"
 [[nodiscard]] Tensor conv_transpose2d(const Tensor& x, const Tensor& weight,
                                       const Tensor& bias = {},

@@ -7,7 +7,7 @@
 
 namespace braid {
 
-/// Nested braces of numbers, of any depth: one recursive type, so that {{1.0}, {2.0}} is not
+/// Nested braces of numbers, of any depth. One recursive type, so that {{1.0}, {2.0}} is not
 /// ambiguous.
 struct Literal {
   enum class Kind : std::uint8_t { boolean, integer, floating, list };
@@ -26,34 +26,34 @@ struct Literal {
   Literal(std::initializer_list<Literal> list) : items(list) {}
 
  private:
-  // A number with a point is never asked for its integer, and may have none (NaN).
+  // The integer of a floating-point number is never used, and may not exist (NaN).
   template <class T> static constexpr std::int64_t integer_of(T v) {
     if constexpr (std::is_integral_v<T>) return static_cast<std::int64_t>(v);
     else return 0;
   }
 };
 
-/// A tensor of the numbers written: float32 if any has a point, else int64, else bool (or
-/// options.dtype). Throws ShapeError for ragged braces.
+/// A tensor of the given numbers: float32 if any is floating point, else int64 if any is an
+/// integer, else bool, unless options.dtype is set. Throws ShapeError for ragged braces.
 [[nodiscard]] Tensor tensor(const Literal& numbers, const TensorOptions& options = {});
-/// One dimension from a vector; dtype that of T unless options say otherwise.
+/// A tensor of one dimension from a vector; its dtype is that of T unless options.dtype is set.
 template <Element T>
 [[nodiscard]] Tensor tensor(const std::vector<T>& numbers, const TensorOptions& options = {});
 
-/// Uninitialised (a debug build fills floating point with NaN).
+/// Uninitialised (a debug build fills floating-point tensors with NaN).
 [[nodiscard]] Tensor empty(const Shape& shape, const TensorOptions& options = {});
 [[nodiscard]] Tensor zeros(const Shape& shape, const TensorOptions& options = {});
 [[nodiscard]] Tensor ones(const Shape& shape, const TensorOptions& options = {});
-/// Of the number's type unless options say otherwise: full({2}, 7) is int64, 7.0 float32, true
-/// bool. Throws DTypeError for a value that an integer type (fractions, NaN) or float32 cannot
-/// hold. As in PyTorch uint8 wraps -1 around to 255, and a value too large for float16 or bfloat16
-/// becomes infinite.
+/// Filled with `value`. The dtype is that of the number unless options.dtype is set: full({2}, 7)
+/// is int64, with 7.0 float32, with true bool. Throws DTypeError for a value that an integer dtype
+/// (fractions, NaN) or float32 cannot hold. As in PyTorch, uint8 wraps -1 around to 255, and a
+/// value too large for float16 or bfloat16 becomes infinite.
 [[nodiscard]] Tensor full(const Shape& shape, const Scalar& value,
                           const TensorOptions& options = {});
-/// start, start + step, … below end: int64 if all three are integers, else float32, unless options
-/// say otherwise; fractions are computed in float64 as start + i step. Throws ArgumentError if step
-/// is 0 or leads away from end, and for numbers that are not finite; DTypeError for fractions in an
-/// integer type.
+/// start, start + step, … up to end, which is excluded: int64 if all three are integers, else
+/// float32, unless options.dtype is set. Fractions are computed in float64 as start + i step.
+/// Throws ArgumentError if step is 0 or leads away from end, and for numbers that are not finite;
+/// DTypeError for fractions in an integer dtype.
 ///
 ///     arange(4)          // 0 1 2 3
 ///     arange(0, 1, 0.25) // 0 0.25 0.5 0.75
@@ -61,24 +61,26 @@ template <Element T>
                             const TensorOptions& options = {});
 [[nodiscard]] Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options);
 [[nodiscard]] Tensor arange(const Scalar& end, const TensorOptions& options = {});
-/// `steps` numbers from start to end, both included, float32 unless options say otherwise; each is
-/// computed in float64 from the nearer end. One step: start. Throws ArgumentError for steps < 0,
-/// DTypeError for integers and bool.
+/// `steps` numbers from start to end, both included; float32 unless options.dtype is set. Each is
+/// computed in float64 from the nearer end. One step gives start. Throws ArgumentError for negative
+/// steps, DTypeError for integers and bool.
 [[nodiscard]] Tensor linspace(double start, double end, std::int64_t steps,
                               const TensorOptions& options = {});
 /// The identity matrix [n, n].
 [[nodiscard]] Tensor eye(std::int64_t n, const TensorOptions& options = {});
-/// Made there, not moved: shape of t; device and dtype of t unless options say otherwise.
+/// A new tensor with the shape of t. Device and dtype are those of t unless options set them. It is
+/// made on that device, not copied to it.
 [[nodiscard]] Tensor empty_like(const Tensor& t, const TensorOptions& options = {});
 [[nodiscard]] Tensor zeros_like(const Tensor& t, const TensorOptions& options = {});
 [[nodiscard]] Tensor ones_like(const Tensor& t, const TensorOptions& options = {});
-/// throws DTypeError as full
+/// Throws DTypeError as full does.
 [[nodiscard]] Tensor full_like(const Tensor& t, const Scalar& value,
                                const TensorOptions& options = {});
 
-/// A tensor on memory of the caller's, dense row-major, not copied. `deleter` (may be empty) runs
-/// when the last tensor is gone. The memory must lie on `device` (default cpu:0) and hold
-/// shape.numel() elements of T. Throws ArgumentError for a null pointer with elements.
+/// A tensor on memory that the caller owns, contiguous, not copied. `deleter` (may be empty) is
+/// called when the last tensor on it is destroyed. The memory must be on `device` (default cpu:0),
+/// hold shape.numel() elements of T and be aligned for T. Throws ArgumentError for a null pointer
+/// with elements, and for a pointer that is not aligned.
 template <class T>
 [[nodiscard]] Tensor from_blob(T* data, const Shape& shape, std::function<void()> deleter = {},
                                Device device = {});

@@ -8,22 +8,23 @@
 
 namespace braid {
 
-/// Sums of products, in Einstein's notation: einsum("bij,bjk->bik", a, b) is a batch of matrix
+/// Sums of products in Einstein notation: einsum("bij,bjk->bik", a, b) is a batch of matrix
 /// products.
 ///
-/// Equation  a letter (a-z, A-Z) for each dim of each operand, operands apart by commas, then ->
-///           and the letters of the result; blanks are skipped. A letter that the result lacks is
-///           summed over; one that an operand has twice is its diagonal; `...` stands for any
-///           further dims, which broadcast from the right. Without -> the result has the ellipsis
-///           and then, in alphabetic order with capitals first, the letters that occur once
-/// Shapes    dims of one letter have one size, or 1, which broadcasts
-/// Types     one dtype for all; what is summed needs a dtype that matmul (two operands) or sum
-///           (one) takes; integers stay what they are;
-///           each product and sum of float16 and bfloat16 is rounded once
-/// Gradient  of the views, sums and products that it is made of; contracted from left to right
-///           through batched matmul
-/// Throws    ArgumentError for an equation that is none, with the place; ShapeError that names the
-///           letter whose sizes differ; DTypeError; DeviceError
+/// Equation  a letter (a-z, A-Z) for each dim of each operand, operands separated by commas, then
+///           -> and the letters of the result; spaces are skipped. A letter that the result lacks
+///           is summed over. A letter that an operand has twice takes its diagonal. `...` stands
+///           for any further dims, which broadcast from the right. Without -> the result has the
+///           dims of the ellipsis and then, in alphabetical order with capitals first, the letters
+///           that occur once
+/// Shapes    dims with the same letter have one size, or 1, which broadcasts
+/// Types     one dtype for all. If dims are summed, it must be one that matmul (for two operands)
+///           or sum (for one) supports. Integers keep their dtype; each product and sum of float16
+///           and bfloat16 is rounded once
+/// Gradient  that of the views, sums and products that it consists of. Operands are contracted from
+///           left to right by batched matmul
+/// Throws    ArgumentError for an invalid equation, with the position; ShapeError, with the letter
+///           whose sizes differ; DTypeError; DeviceError
 [[nodiscard]] Tensor einsum(std::string_view equation, std::span<const Tensor> operands);
 [[nodiscard]] Tensor einsum(std::string_view equation, std::initializer_list<Tensor> operands);
 template <std::convertible_to<Tensor>... T>

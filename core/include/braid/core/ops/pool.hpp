@@ -4,18 +4,18 @@
 
 #include <braid/core/ops/conv.hpp>
 
-// Pooling and resizing, with PyTorch's meaning of every option. Shapes are [n, c, h, w] or [c, h,
-// w] ([n, c, l] or [c, l] along one dim); floating point;
-// float16 and bfloat16 are computed in float32 and rounded once. A result lies in memory as x does:
-// channels last, or row-major. Gradients are of any order.
+// Pooling and resizing, with PyTorch's meaning of every option. x is [n, c, h, w] or [c, h, w],
+// along one dim [n, c, l] or [c, l]; floating point. float16 and bfloat16 are computed in float32
+// and rounded once. A result has the memory layout of x: channels last or row-major. Gradients are
+// of any order.
 namespace braid {
 
-/// No stride: that of the kernel.
+/// stride is the kernel size by default.
 struct MaxPool1dOptions {
   std::optional<std::int64_t> stride = {};
   std::int64_t padding = 0;
   std::int64_t dilation = 1;
-  bool ceil_mode = false;  ///< a last window that begins inside but ends outside counts too
+  bool ceil_mode = false;  ///< keeps a last window that ends outside (see max_pool2d)
 };
 struct MaxPool2dOptions {
   std::optional<Size2> stride = {};
@@ -37,32 +37,32 @@ struct AvgPool2dOptions {
   std::optional<std::int64_t> divisor_override = {};
 };
 
-/// The largest of each window; NaN propagates. The gradient goes to the first largest element of a
-/// window.
-/// Shapes    oh = ⌊(h + 2·padding - dilation·(kernel - 1) - 1) / stride⌋ + 1, with ceil_mode ⌈…⌉ +
-///           1 for windows that begin inside
+/// The largest element of each window; NaN propagates. The gradient goes to the first largest
+/// element of a window (of several NaN, to the last).
+/// Shapes    oh = ⌊(h + 2·padding - dilation·(kernel - 1) - 1) / stride⌋ + 1; ceil_mode rounds the
+///           quotient up, but drops a last window that begins after the image
 /// Throws    ShapeError; DTypeError unless floating point; ArgumentError for a kernel, stride or
-///           dilation below 1, a padding below 0 or above half the kernel
+///           dilation below 1, and for a padding below 0 or above half the kernel
 [[nodiscard]] Tensor max_pool2d(const Tensor& x, Size2 kernel,
                                 const MaxPool2dOptions& options = {});
 [[nodiscard]] Tensor max_pool1d(const Tensor& x, std::int64_t kernel,
                                 const MaxPool1dOptions& options = {});
-/// The result, and where each element came from: int64, row by row within its image (PyTorch's
-/// return_indices). Of several largest the first, of several NaN the last.
+/// The result, and the index of each element: int64, row-major within its image (PyTorch's
+/// return_indices). Of several largest elements the first, of several NaN the last.
 [[nodiscard]] std::pair<Tensor, Tensor> max_pool2d_with_indices(
     const Tensor& x, Size2 kernel, const MaxPool2dOptions& options = {});
 [[nodiscard]] std::pair<Tensor, Tensor> max_pool1d_with_indices(
     const Tensor& x, std::int64_t kernel, const MaxPool1dOptions& options = {});
 
-/// The mean of each window. Shapes and errors as max_pool2d; ArgumentError for a divisor_override
-/// below 1 too.
+/// The mean of each window. Shapes and errors as max_pool2d; also ArgumentError for a
+/// divisor_override below 1.
 [[nodiscard]] Tensor avg_pool2d(const Tensor& x, Size2 kernel,
                                 const AvgPool2dOptions& options = {});
 [[nodiscard]] Tensor avg_pool1d(const Tensor& x, std::int64_t kernel,
                                 const AvgPool1dOptions& options = {});
 
-/// The mean, or the largest, of each of `size` parts of the image: [⌊o·h / oh⌋, ⌈(o + 1)·h / oh⌉).
-/// ArgumentError for a size below 1.
+/// The mean, or the largest element, of each of `size` parts of the image, which are
+/// [⌊o·h / oh⌋, ⌈(o + 1)·h / oh⌉). Throws ArgumentError for a size below 1.
 [[nodiscard]] Tensor adaptive_avg_pool2d(const Tensor& x, Size2 size);
 [[nodiscard]] Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t size);
 [[nodiscard]] Tensor adaptive_max_pool2d(const Tensor& x, Size2 size);
@@ -77,22 +77,22 @@ struct Factor2 {
   constexpr Factor2(double both) : height(both), width(both) {}
   constexpr Factor2(double h, double w) : height(h), width(w) {}
 };
-/// Either a size, or factors by which it grows (sizes are rounded down).
+/// Either a size, or factors by which x grows (the sizes are rounded down).
 struct InterpolateOptions {
   std::optional<Size2> size = {};
   std::optional<Factor2> scale_factor = {};
   Interpolation mode = Interpolation::nearest;
-  /// the corners of both images are one (linear and bilinear): source = o·(h - 1) / (oh - 1), else
-  /// (o + ½)·h / oh - ½
+  /// aligns the corner elements of both images (linear and bilinear):
+  /// source = o·(h - 1) / (oh - 1), else (o + ½)·h / oh - ½
   bool align_corners = false;
 };
-/// x in another size. [n, c, h, w] with nearest or bilinear, [n, c, l] with nearest or linear,
-/// where the width's size or factor counts. As in PyTorch a given factor is used as it is, not the
-/// one between the two sizes. Where none is given, nearest is exact in integers (PyTorch: by a
-/// float factor, which may lie one beside it).
-/// Throws    ShapeError; DTypeError unless floating point; ArgumentError for neither or both of
-///           size and scale_factor, values below 1 or not above 0, a mode that is not for x's rank,
-///           align_corners with nearest
+/// Resizes x: [n, c, h, w] with nearest or bilinear, [n, c, l] with nearest or linear, for which
+/// only the width of size or scale_factor is used. As in PyTorch, a given factor is used itself,
+/// not the ratio of the two sizes. With a size, nearest is exact, in integers (PyTorch uses a float
+/// factor, whose result may be off by one).
+/// Throws    ShapeError, also for a mode that does not fit x's rank; DTypeError unless floating
+///           point; ArgumentError for neither or both of size and scale_factor, a size below 1, a
+///           factor not above 0, and align_corners with nearest
 [[nodiscard]] Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
 
 }  // namespace braid

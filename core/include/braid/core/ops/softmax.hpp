@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/core/ops/loss.hpp>  // whoever includes this one means cross_entropy too
+#include <braid/core/ops/loss.hpp>  // so that this header declares cross_entropy too
 #include <braid/core/tensor.hpp>
 
 namespace braid {
@@ -8,11 +8,11 @@ namespace braid {
 ///
 /// Shapes    x of rank >= 1 → y, same shape
 /// Types     floating point; float16 and bfloat16 accumulate in float32
-/// Gradient  dx = y (dy - Σ y dy); keeps y, not x
-/// Throws    ShapeError for rank 0; DTypeError; IndexError for a wrong dim
+/// Gradient  dx = y (dy - Σ y dy); saves y, not x
+/// Throws    ShapeError for rank 0; DTypeError; IndexError for an invalid dim
 /// Source    Milakov & Gimelshein 2018, arXiv:1805.02867
 [[nodiscard]] Tensor softmax(const Tensor& x, std::int64_t dim = -1);
-/// log(softmax(x)), without the overflow. Gradient dx = dy - exp(y) Σ dy.
+/// log(softmax(x)), without overflow. Gradient dx = dy - exp(y) Σ dy.
 [[nodiscard]] Tensor log_softmax(const Tensor& x, std::int64_t dim = -1);
 
 }  // namespace braid

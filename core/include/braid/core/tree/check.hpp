@@ -1,22 +1,22 @@
 #pragma once
 #include <braid/core/tree/concepts.hpp>
 
-// Compile-time checks of a struct's BRAID_FIELDS: that the list is the struct's own, and, in an
-// aggregate, that no member which can hold tensors is missing.
+// Compile-time checks of a struct's BRAID_FIELDS: the list must be the struct's own and, in an
+// aggregate, no member that can hold tensors may be missing.
 namespace braid::tree::detail {
 
 template <class C, class R> C owner_class(R (C::*)() const);
 template <class C, class R> R owner_return(R (C::*)() const);
-/// The struct that wrote the list that T has: T, or a base of it.
+/// The struct that declared T's list: T, or a base of it.
 template <class T> using Owner = decltype(owner_class(&T::braid_owner));
 
 template <class T> constexpr bool lists_own() { return std::same_as<Owner<T>, T>; }
 
-// Stand-ins for the initialisers of an aggregate: one that fits every member, one for members that
-// hold tensors, one for none.
+// Probes for the initialisers of an aggregate: Any converts to every type, AnyTree to types that
+// hold tensors, Nothing to none.
 struct Any {
   template <class U> operator U() const {
-    throw 0;  // never called, but a constexpr constructor may ask for a body
+    throw 0;  // never called, but a constexpr constructor may need the body
   }
 };
 struct AnyTree {
@@ -31,7 +31,7 @@ struct Nothing {};
 template <class T, std::size_t... I> constexpr bool takes(std::index_sequence<I...>) {
   return requires { T{((void)I, Any{})...}; };
 }
-/// Members of an aggregate, bases included.
+/// Number of members of an aggregate, bases included.
 template <class T, std::size_t N = 0> constexpr std::size_t members() {
   if constexpr (takes<T>(std::make_index_sequence<N + 1>{})) return members<T, N + 1>();
   else return N;
@@ -40,7 +40,7 @@ template <class T, class Probe, std::size_t K, std::size_t... I>
 constexpr bool takes_at(std::index_sequence<I...>) {
   return requires { T{std::conditional_t<I == K, Probe, Any>{}...}; };
 }
-/// A member that takes a Nothing takes everything (std::any): it says nothing about tensors.
+/// A member that accepts Nothing accepts everything (std::any), so it says nothing about tensors.
 template <class T, std::size_t K, std::size_t N> constexpr bool holds_at() {
   if constexpr (takes_at<T, AnyTree, K>(std::make_index_sequence<N>{}))
     return !takes_at<T, Nothing, K>(std::make_index_sequence<N>{});
@@ -59,7 +59,7 @@ template <class... E> struct Listed<std::tuple<E...>> {
 };
 template <class T> using ListedBy = Listed<decltype(std::declval<T&>().braid_fields())>;
 
-/// Listed fields that can hold tensors, a base with a list of its own counted as one.
+/// Number of listed fields that can hold tensors; a base with its own list counts as one.
 template <class T, class Base> constexpr std::size_t listed_members(FieldsOf<Base>*) {
   return ListedBy<T>::holding - ListedBy<Base>::holding + 1;
 }
@@ -70,8 +70,8 @@ template <class T> constexpr bool lists_all() {
     return listed_members<T>(static_cast<decltype(owner_return(&T::braid_owner))*>(nullptr)) >=
            holding_members<T>(std::make_index_sequence<members<T>()>{});
   } else {
-    // a class with constructors is checked at its first walk (listed.hpp); an unknown field has an
-    // error of its own
+    // a class with constructors is checked at its first walk (listed.hpp); an unknown field has a
+    // separate error
     return true;
   }
 }

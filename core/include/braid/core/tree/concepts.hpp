@@ -10,15 +10,15 @@
 #include <braid/core/tensor.hpp>
 #include <braid/core/tree/fields.hpp>
 
-// What is a tree. The set is closed: a Tensor; a struct with BRAID_FIELDS; a tuple, pair, array,
-// vector, list, map or optional of trees. A type that is neither a tree nor plain does not compile
-// in a walk; nothing is skipped in silence.
+// Which types are trees. The set is closed: a Tensor; a struct with BRAID_FIELDS; a tuple, pair,
+// array, vector, list, map or optional of trees. A type that is neither a tree nor plain does not
+// compile in a walk, so nothing is skipped silently.
 namespace braid::tree {
 
-/// True for types that hold no tensors: walks pass over them, copies share them by value.
-/// Specialise it for your own:
+/// True for types that hold no tensors: walks skip them, and copies of a tree copy their value.
+/// Specialise it for your own types:
 /// `template <> inline constexpr bool braid::tree::plain<Vocabulary> = true;`. Containers of plain
-/// types are plain by themselves.
+/// types are plain without that.
 template <class T> inline constexpr bool plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <> inline constexpr bool plain<std::string> = true;
 template <> inline constexpr bool plain<std::string_view> = true;
@@ -26,8 +26,8 @@ template <> inline constexpr bool plain<const char*> = true;
 template <> inline constexpr bool plain<Device> = true;
 template <> inline constexpr bool plain<Shape> = true;
 
-/// What a leaf is: a Tensor (moved and replicated), an nn::Parameter (trained and saved too), an
-/// nn::Buffer (saved too).
+/// The kinds of leaves: a Tensor (moved and replicated), an nn::Parameter (also trained and saved),
+/// an nn::Buffer (also saved).
 enum class Kind : std::uint8_t { tensor, parameter, buffer };
 
 template <class T>
@@ -47,7 +47,7 @@ concept Container = !Struct<T> && !plain<T> && requires {
 };
 template <class T>
 concept Keyed = requires { typename T::mapped_type; };
-/// One value a key: a multimap has no at().
+/// Has one value per key: a multimap has no at().
 template <class T>
 concept Map = Container<T> && Keyed<T> && requires(T& t) { t.at(t.begin()->first); };
 template <class T>
@@ -81,7 +81,7 @@ template <template <class...> class C, class... E> struct Elements<C<E...>> {
 template <template <class, std::size_t> class Array, class E, std::size_t N>
 struct Elements<Array<E, N>> : Elements<std::tuple<E>> {};
 
-/// Plain, or made of plain alone.
+/// True for plain types, and for types that consist of plain types only.
 template <class T> constexpr bool is_plain() {
   if constexpr (plain<T>) return true;
   else if constexpr (IsTensor<T> || Struct<T>) return false;
@@ -99,7 +99,7 @@ template <class T> constexpr bool is_tree() {
   else return false;
 }
 
-/// A tree that is not plain as well, as a tuple of numbers is.
+/// A tree that is not plain as well (a tuple of numbers is both).
 template <class T>
 concept Holds = is_tree<std::remove_cvref_t<T>>() && !is_plain<std::remove_cvref_t<T>>();
 
@@ -119,7 +119,7 @@ namespace braid {
 
 using tree::Tree;
 
-/// A readable compile error for what is no tree.
+/// Gives a readable compile error for a type that is not a tree.
 template <class T> constexpr void check_tree() {
   static_assert(Tree<T>, "braid: this type is not a tree: list its fields with BRAID_FIELDS(...)");
 }

@@ -4,11 +4,11 @@
 #include <string_view>
 #include <tuple>
 
-// How a struct lists its fields. Four plain members and no data, so that it works in local classes,
-// with any number of fields.
+// How a struct lists its fields: by four ordinary member functions and no data, so that it works in
+// local classes, and with any number of fields.
 
-/// Lists the fields of a struct that its walks visit: `BRAID_FIELDS(fc1, fc2)`. Comes last in the
-/// struct, and is public.
+/// Lists those fields of a struct that a walk over the tree visits: `BRAID_FIELDS(fc1, fc2)`. Must
+/// be public and the last member.
 #define BRAID_FIELDS(...)                                                                      \
   auto braid_fields() -> decltype(::std::tie(__VA_ARGS__)) { return ::std::tie(__VA_ARGS__); } \
   auto braid_fields() const -> decltype(::std::tie(__VA_ARGS__)) {                             \
@@ -17,9 +17,10 @@
   static constexpr ::std::string_view braid_names() { return #__VA_ARGS__; }                   \
   void braid_owner() const {}
 
-/// The same in two places, for structs of many fields in a header that everybody includes: a tuple
-/// of ten references costs whoever sees it made 0.1 s. `BRAID_FIELDS_DECLARED(fc1, fc2)` in the
-/// struct, `BRAID_FIELDS_DEFINED(Net, fc1, fc2)` in one source.
+/// The same, split into declaration and definition, for structs of many fields in widely included
+/// headers: a tuple of ten references costs each source file that instantiates it 0.1 s of compile
+/// time. Write `BRAID_FIELDS_DECLARED(fc1, fc2)` in the struct and
+/// `BRAID_FIELDS_DEFINED(Net, fc1, fc2)` in one source file.
 #define BRAID_FIELDS_DECLARED(...)                                           \
   auto braid_fields() -> decltype(::std::tie(__VA_ARGS__));                  \
   auto braid_fields() const -> decltype(::std::tie(__VA_ARGS__));            \
@@ -33,7 +34,7 @@
     return ::std::tie(__VA_ARGS__);                                        \
   }
 
-/// The fields of a base, and then one's own: `BRAID_FIELDS_OF(Base, extra)`.
+/// The fields of a base, followed by the struct's own: `BRAID_FIELDS_OF(Base, extra)`.
 #define BRAID_FIELDS_OF(Base, ...)                                                                \
   auto braid_fields() { return ::std::tuple_cat(Base::braid_fields(), ::std::tie(__VA_ARGS__)); } \
   auto braid_fields() const {                                                                     \
@@ -48,14 +49,14 @@
 
 namespace braid::tree::detail {
 
-/// What braid_owner returns where the list begins with a base's.
+/// What braid_owner returns if the list begins with that of a base.
 template <class Base> struct FieldsOf {};
 
-/// Two lists of names as one.
+/// Concatenates two lists of names.
 [[nodiscard]] std::string joined(std::string_view base, std::string_view own);
-/// `0, 1, … n-1`: the names of a tuple's elements. The text lives as long as the process.
+/// `0,1,…,n-1`: the names of a tuple's elements. The text lives as long as the process.
 [[nodiscard]] std::string_view numbered(std::size_t n);
-/// Takes the first name off the list.
+/// Removes the first name from the list and returns it.
 [[nodiscard]] std::string_view next_name(std::string_view& names) noexcept;
 
 }  // namespace braid::tree::detail

@@ -8,12 +8,12 @@
 #include <braid/core/tree/concepts.hpp>
 #include <braid/core/tree/type_name.hpp>
 
-// A tree as flat lists. One template a type fills them (tree/walk.hpp); every algorithm is plain
-// code over the lists.
+// A tree as flat lists. One template per type fills them (tree/walk.hpp); every algorithm is
+// ordinary code over the lists.
 namespace braid::tree {
 
-/// One step of a path: a field or key, or an index. Text points into the tree (map keys) or into
-/// static memory.
+/// One step of a path: the name of a field, a key of a map, or an index. The text points into the
+/// tree (map keys) or into static memory.
 struct Name {
   std::string_view text;
   std::int64_t index = 0;
@@ -33,15 +33,15 @@ struct Name {
 
 enum class Form : std::uint8_t { structure, tuple, list, map, optional };
 
-/// What modules above core hang on a struct type: nn specialises it for nn::Module.
+/// Extension point for modules above core, per struct type: nn specialises it for nn::Module.
 template <class T> struct Hooks {
-  // where the training flag is
+  // returns the address of the training flag
   static constexpr bool* (*training)(void* object) = nullptr;
-  // what printing puts into the brackets
+  // returns the text that printing puts into the brackets
   static constexpr std::string (*extra)(const void* object) = nullptr;
 };
 
-/// One a type.
+/// What is known about a node's type; one object per type.
 struct NodeType {
   Form form;
   const char* signature;  // for short_type_name
@@ -49,7 +49,7 @@ struct NodeType {
   std::string (*extra)(const void* object);
 };
 
-/// A struct or container of the tree. `size` counts its children (all of them, plain ones too).
+/// A struct or container of the tree. `size` is the number of its children (plain ones too).
 struct Node {
   const NodeType* type;
   void* object;
@@ -66,22 +66,23 @@ struct Leaf {
   std::int32_t parent;
 };
 
-/// The lists, in order of the fields. Valid as long as the tree lives and its containers keep their
-/// size.
+/// The lists, in the order of the fields. Valid as long as the tree exists and its containers keep
+/// their size.
 class Flat {
  public:
   std::vector<Leaf> leaves;
   std::vector<Node> nodes;
 
-  /// `fc1.weight`, `blocks.0.bias`; empty for a tree that is one tensor. A map's key is kept as it
-  /// is, dots too.
+  /// `fc1.weight`, `blocks.0.bias`; empty for a tree that is one tensor. The key of a map is not
+  /// changed, even if it contains dots.
   [[nodiscard]] std::string path(const Leaf& leaf) const { return path(leaf.parent, leaf.name); }
   [[nodiscard]] std::string path(const Node& node) const { return path(node.parent, node.name); }
-  /// For each leaf the index of the first one that is the same tensor (itself, if it is not tied);
-  /// undefined tensors are all themselves.
+  /// For each leaf, the index of the first leaf that is the same tensor (its own index, if it is
+  /// not tied). An undefined tensor is only the same as itself.
   [[nodiscard]] std::vector<std::size_t> first_of() const;
-  /// Empty if the other tree has the same structure (names, sizes, kinds; not shapes), else
-  /// `'heads.a' is missing` or the like, said of the other.
+  /// Empty if the other tree has the same structure (names, sizes, kinds, which tensors are
+  /// defined; not shapes). Else it describes what is different in the other tree, as in
+  /// `'heads.a' is missing`.
   [[nodiscard]] std::string difference(const Flat& other) const;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace braid::tree {
 
-/// A copy of the tree whose tensors are the same tensors, parameters too; plain fields are copied.
+/// Returns a copy of the tree that shares its tensors, parameters too; plain fields are copied.
 /// Throws ArgumentError if a field that holds parameters or modules is missing from BRAID_FIELDS.
 template <class T> [[nodiscard]] T share(const T& t) {
   Sharing scope;
@@ -16,8 +16,8 @@ template <class T> [[nodiscard]] T share(const T& t) {
   return copy;
 }
 
-/// A copy of the tree whose tensors are f(path, tensor). Undefined tensors stay so; the same tensor
-/// (a tie) is mapped once and stays the same. Throws what f throws, and as share().
+/// Returns a copy of the tree with the tensors f(path, tensor). Undefined tensors stay undefined. A
+/// tied tensor is mapped once and stays tied. Throws what f throws, and as share().
 template <class T, class F> [[nodiscard]] T map(const T& t, F&& f) {
   T copy = tree::share(t);
   const Flat flat = tree::flatten(copy);

@@ -43,8 +43,8 @@ template <class T> constexpr void check_known() {
                 "template <> inline constexpr bool braid::tree::plain<Type> = true;");
 }
 
-/// f(name, child) for each child of a struct or container, in order; an unordered map's by key.
-/// Returns how many.
+/// Calls f(name, child) for each child of a struct or container, in order (for an unordered map, by
+/// key). Returns their number.
 template <class T, class F> std::int64_t children(T& node, const F& f) {
   using U = std::remove_const_t<T>;
   std::int64_t n = 0;
@@ -84,14 +84,14 @@ template <class T>
 inline constexpr NodeType node_type{form_of<T>(), ::braid::detail::signature<T>(),
                                     Hooks<T>::training, Hooks<T>::extra};
 
-/// Appends what lies below a child to the lists.
+/// Appends a child, and what is below it, to the lists.
 struct Fill {
   Flat& flat;
   std::int32_t parent;
 
   template <class Child> void operator()(const Name& name, Child& child) const {
     using T = std::remove_const_t<Child>;
-    auto& node = const_cast<T&>(child);  // one walk for a tree and a const tree
+    auto& node = const_cast<T&>(child);  // const trees use the same lists
     if constexpr (IsTensor<T>) {
       flat.leaves.push_back({&node, kind_of<T>, name, parent});
     } else if constexpr (Holds<T>) {
@@ -113,7 +113,7 @@ struct Fill {
   }
 };
 
-/// f(path, struct) for each struct, a parent before its parts.
+/// Calls f(path, struct) for each struct, a parent before its children.
 template <class F> struct Nodes {
   const F& f;
   std::string path;
@@ -137,8 +137,8 @@ template <class F> struct Nodes {
 
 }  // namespace detail
 
-/// The tree's tensors and structs as flat lists. The handles of a const tree are not to be replaced
-/// through them (a handle's own const is shallow).
+/// Returns the tensors and structs of the tree as flat lists. Do not replace the handles of a const
+/// tree through them (the const of a handle is shallow).
 ///
 /// Throws ArgumentError, as every walk does, if a field that holds parameters or modules is missing
 /// from a BRAID_FIELDS. The first walk over a class with a constructor copies it once, to count its
@@ -151,8 +151,8 @@ template <class T> [[nodiscard]] Flat flatten(const T& t) {
   return flat;
 }
 
-/// f(path, tensor) for each tensor, in order of the fields; undefined ones too, tied ones each
-/// time. `path` is a std::string.
+/// Calls f(path, tensor) for each tensor, in the order of the fields: also for undefined ones, and
+/// for a tied one each time. `path` is a std::string.
 template <class T, class F> void visit(T& t, F&& f) {
   const Flat flat = tree::flatten(t);
   for (const Leaf& leaf : flat.leaves) {
@@ -162,14 +162,15 @@ template <class T, class F> void visit(T& t, F&& f) {
   }
 }
 
-/// f(path, struct) for each struct of the tree with its own type, a parent before its parts.
+/// Calls f(path, struct) for each struct of the tree, as its own type; a parent before its
+/// children.
 template <class T, class F> void visit_nodes(T& t, F&& f) {
   (void)tree::flatten(t);  // for its checks
   using Function = std::remove_reference_t<F>;
   detail::Nodes<Function>{f, {}}(Name(), t);
 }
 
-/// The tensors, in order of the fields; undefined ones too, tied ones each time.
+/// The tensors in the order of the fields: also undefined ones, and a tied one each time.
 template <class T> [[nodiscard]] std::vector<Tensor> leaves(const T& t) {
   const Flat flat = tree::flatten(t);
   std::vector<Tensor> tensors;
