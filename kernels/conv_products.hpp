@@ -4,20 +4,23 @@
 #include <braid/core/kernel_args/gemm.hpp>
 #include <braid/core/kernel_args/reduce.hpp>
 
-// A convolution as matrix products (Chellapilla, Puri, Simard 2006): each place of the result has a
-// row of columns, the numbers that its kernel lies on, and is one row of a product with the
-// weights. With channels last that product's result is the image itself. For the CPU's own loops
-// and for CUDA; an Engine is what differs:
-//   e.with_memory(bytes, f)                       calls f(a block of the device's memory)
-//   e.unfold(u, first, images, columns)           gathers the columns of some images e.copy,
-//   e.gemm, e.reduce                      the kernels of those names Engine::kColumns
-//   bytes of columns at a time; images go in chunks of that size, or one by one
+// Convolution as matrix products, im2col (Chellapilla, Puri, Simard 2006). Each position of the
+// output becomes one row of a column matrix: the input values that the kernel covers there. The
+// columns are multiplied by the weights. With channels last, the result of that product is the
+// output image.
+// Used by the CPU's own loops and by CUDA. They differ in the Engine, which has:
+//   e.with_memory(bytes, f)               calls f(a block of the device's memory)
+//   e.unfold(u, first, images, columns)   gathers the columns of some images
+//   e.copy, e.gemm, e.reduce              run the kernels of those names
+//   Engine::kColumns                      bytes of columns at a time; images are processed in
+//                                         chunks that fit, or one at a time
 // All functions are static, or templates over an Engine of one file: see cpu/simd/kernels.hpp.
 namespace braid {
 
-/// Which numbers are gathered: place o of the grid and step k of the kernel meet the image at p = o
-/// * times + k * step + offset, at p / part where that is whole and inside; elsewhere there is a 0.
-/// Columns are [groups, images * places, kernel height, kernel width, channels / groups].
+/// Describes which values are gathered. Output position o and kernel index k read the image at p /
+/// part, with p = o * times + k * step + offset, if part divides p and the position is inside the
+/// image. Otherwise the value is 0. The columns are [groups, images * positions, kernel height,
+/// kernel width, channels / groups].
 struct Unfold {
   const void* images;  // channels last
   std::int64_t channels, groups, bytes /* of an element */;
@@ -26,11 +29,11 @@ struct Unfold {
 [[nodiscard, maybe_unused]] static std::int64_t places_of(const Unfold& u) {
   return u.grid[0] * u.grid[1];
 }
-// of a row
+// length of a row
 [[nodiscard, maybe_unused]] static std::int64_t depth_of(const Unfold& u) {
   return u.kernel[0] * u.kernel[1] * (u.channels / u.groups);
 }
-/// The images are the columns.
+/// True if the images themselves can be used as the columns.
 [[nodiscard, maybe_unused]] static bool is_plain(const Unfold& u) {
   bool same = true;
   for (int d = 0; d < 2; ++d)
@@ -39,7 +42,7 @@ struct Unfold {
   return same;
 }
 
-/// Of x, for the places of y.
+/// The gather from x, for the positions of y.
 [[maybe_unused]] static Unfold unfold_input(const ConvShape& s, const void* x, std::int64_t bytes) {
   Unfold u{x, s.in, s.groups, bytes, {}, {}, {}, {}, {}, {}, {}};
   for (int d = 0; d < 2; ++d) {
@@ -48,7 +51,7 @@ struct Unfold {
   }
   return u;
 }
-/// Of dy, for the places of x: those that met it.
+/// The gather from dy, for the positions of x: each reads the values of dy that it contributed to.
 [[maybe_unused]] static Unfold unfold_output(const ConvShape& s, const void* dy,
                                              std::int64_t bytes) {
   Unfold u{dy, s.out, s.groups, bytes, {}, {}, {}, {}, {}, {}, {}};
@@ -61,8 +64,8 @@ struct Unfold {
 
 namespace conv_detail {
 
-/// A copy between two orders of one block: sizes outermost first, the strides of `to` and of
-/// `from`.
+/// A copy between two memory layouts of one block. Sizes are given outermost first, with the
+/// strides of `to` and of `from`.
 [[maybe_unused]] static CopyArgs rearrange(DType dtype, void* to, const void* from, int rank,
                                            const std::int64_t* size, const std::int64_t* to_stride,
                                            const std::int64_t* from_stride) {
@@ -82,7 +85,7 @@ namespace conv_detail {
   return args;
 }
 
-/// Weights [out, in / groups, kernel] to [out, kernel, in / groups], or back.
+/// Copies weights [out, in / groups, kernel] to [out, kernel, in / groups], or back.
 [[maybe_unused]] static CopyArgs by_output(const ConvShape& s, DType dtype, void* to,
                                            const void* from, bool back) {
   const std::int64_t in = s.in / s.groups, places = s.kernel[0] * s.kernel[1];
@@ -90,8 +93,8 @@ namespace conv_detail {
                      arranged[3] = {in * places, in, 1};
   return rearrange(dtype, to, from, 3, size, back ? plain : arranged, back ? arranged : plain);
 }
-/// Weights [groups, out / groups, in / groups, kernel] to [groups, kernel, out / groups, in /
-/// groups].
+/// Copies weights [groups, out / groups, in / groups, kernel] to [groups, kernel, out / groups, in
+/// / groups].
 [[maybe_unused]] static CopyArgs by_input(const ConvShape& s, DType dtype, void* to,
                                           const void* from) {
   const std::int64_t in = s.in / s.groups, out = s.out / s.groups,
@@ -102,8 +105,8 @@ namespace conv_detail {
   return rearrange(dtype, to, from, 4, size, arranged, plain);
 }
 
-/// f(first image, how many, their columns, from one row of columns to the next, from one group to
-/// the next) for each chunk.
+/// Calls f(first image, number of images, their columns, stride of a row of columns, stride of a
+/// group) for each chunk.
 template <class Engine, class F>
 void for_chunks(Engine& e, const Unfold& u, std::int64_t n, void* memory, std::int64_t chunk, F f) {
   for (std::int64_t first = 0; first < n; first += chunk) {
@@ -126,7 +129,7 @@ template <class Engine> std::int64_t chunk_of(const Unfold& u, std::int64_t n) {
   return fit < 1 ? 1 : fit < n ? fit : n;
 }
 
-/// Memory for weights, then for columns.
+/// Bytes of memory for the weights, which come first, and for the columns.
 [[maybe_unused]] static std::int64_t weight_bytes(const ConvShape& s, std::int64_t bytes) {
   return (s.out * (s.in / s.groups) * s.kernel[0] * s.kernel[1] * bytes + 63) / 64 * 64;
 }
@@ -191,7 +194,7 @@ template <class Engine> void conv_products(const ConvDataArgs& args, Engine& e) 
       });
 }
 
-/// Chunks are added one after the other.
+/// The chunks' products are accumulated sequentially.
 template <class Engine> void conv_products(const ConvWeightArgs& args, Engine& e) {
   using namespace conv_detail;
   const ConvShape& s = args.shape;

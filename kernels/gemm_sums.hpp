@@ -4,8 +4,8 @@
 
 namespace braid {
 
-/// The reduction that gives GemmArgs::sum_a, for engines whose products have no pass of their own
-/// for it. Static: see cpu/simd/kernels.hpp.
+/// Returns the reduction that computes GemmArgs::sum_a, for engines whose matrix products do not
+/// compute it in the same pass. Static: see cpu/simd/kernels.hpp.
 [[nodiscard]] static ReduceArgs row_sums_of_a(const GemmArgs& args) {
   ReduceArgs sums{};
   sums.op = ReduceOp::sum;

@@ -5,22 +5,22 @@
 # BRAID_CUDA_ON=1 or BRAID_CUDA_SIMT=1 is defined for the sources of this folder, and
 # BRAID_WITH_CUDA=1 in both cases.
 
-# braid_cuda_target(target): the options of an object library of .cu files.
+# braid_cuda_target(target): sets the options of an object library of .cu files.
 function(braid_cuda_target target)
   if(BRAID_CUDA STREQUAL "SIMT")
     braid_target_options(${target} NO_HARDENING)
     target_compile_options(${target} PRIVATE
       -Wno-shadow -Wno-conversion -Wno-sign-conversion -Wno-float-conversion)
     if(BRAID_SANITIZE STREQUAL "")
-      # in debug builds too: emulated kernels are slow enough
+      # in debug builds too, because emulated kernels are slow
       target_compile_options(${target} PRIVATE -O2)
     endif()
     target_compile_definitions(${target} PRIVATE BRAID_CUDA_SIMT=1)
   else()
     set_target_properties(${target} PROPERTIES
       POSITION_INDEPENDENT_CODE ON CUDA_ARCHITECTURES "${BRAID_CUDA_ARCHITECTURES}")
-    # -std itself: CMake before 3.25.2 does not know that nvcc has C++20. nvcc from 12.8 on can pack
-    # the kernels smaller.
+    # -std explicitly: CMake before 3.25.2 does not know that nvcc supports C++20. nvcc can compress
+    # the kernels from 12.8 on.
     set(flags -std=c++20 --expt-relaxed-constexpr)
     if(BRAID_CUDA_COMPRESS AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
       list(APPEND flags --compress-mode=size)
@@ -69,7 +69,7 @@ macro(braid_cuda_backend)
   endif()
   foreach(target IN LISTS targets)
     target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/include)
-    # nvcc does not know -iquote; in the folder kernels no file has the name of a system header.
+    # nvcc does not support -iquote. No file in the folder kernels has the name of a system header.
     target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
     target_link_libraries(${target} PRIVATE braid::core)
   endforeach()

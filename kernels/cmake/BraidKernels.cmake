@@ -1,16 +1,16 @@
-# How .cu files are compiled: Braid's own, and those of programs that link braid::braid. Installed
+# Compile options of .cu files: Braid's, and those of programs that link braid::braid. Installed
 # with the package, which sets the variables:
 #   BRAID_CUDA        OFF, ON (nvcc) or SIMT (the C++ compiler, against the emulation)
 #   BRAID_DEVICE_INCLUDE_DIR   where simt/simt.hpp is; unset in Braid's own sources
 
-# braid_cuda_sources(files...): the options of .cu files.
+# braid_cuda_sources(files...): sets the options of .cu files.
 function(braid_cuda_sources)
   if(BRAID_CUDA STREQUAL "SIMT")
     set(flags -fno-strict-aliasing -Wno-unknown-pragmas)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # two kernels with one body would be one kernel, with one name and one line
+      # otherwise two kernels with the same body would be merged, with one name and one line
       list(APPEND flags -fno-ipa-icf)
-      # loops stay loops: the checker is not told of calls of memset and memcpy made of them
+      # keeps loops: the checker does not see the calls of memset and memcpy that replace them
       list(APPEND flags -fno-tree-loop-distribute-patterns)
     endif()
     if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT BRAID_SIMT_CHECK AND NOT BRAID_SANITIZE)
@@ -20,17 +20,17 @@ function(braid_cuda_sources)
     endif()
     if(BRAID_SIMT_CHECK)
       # The compiler then calls the checker before every load and store (kernels/simt/tsan_abi.cpp
-      # stands in for the sanitizer's library).
+      # implements the functions of the sanitizer's library).
       list(APPEND flags -fsanitize=thread --param=tsan-instrument-func-entry-exit=0)
     endif()
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${flags}")
   endif()
 endfunction()
 
-# braid_add_kernels(<target> <files.cu>...): adds kernels of a program's own to a target that links
-# braid::braid. They are compiled as Braid was: by nvcc, by the C++ compiler against the emulation,
+# braid_add_kernels(<target> <files.cu>...): adds a program's own kernels to a target that links
+# braid::braid. They are compiled like Braid's: by nvcc, by the C++ compiler against the emulation,
 # or, in a build without CUDA, not at all. The target's sources see BRAID_HAVE_KERNELS as 1 or 0.
-# With nvcc the project needs enable_language(CUDA). The guide: docs/guides/custom_op.md.
+# With nvcc the project needs enable_language(CUDA). See docs/guides/custom_op.md.
 function(braid_add_kernels target)
   if(BRAID_CUDA STREQUAL "OFF")
     target_compile_definitions(${target} PRIVATE BRAID_HAVE_KERNELS=0)

@@ -13,21 +13,21 @@
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/runtime/scratch.hpp"
 
-// Images go to oneDNN as they are, channels last, which its kernels read and write without a
-// reorder; weights are brought to the format that it likes best, once a call, and their gradients
-// back.
+// oneDNN gets the images as they are, channels last, which its kernels read and write without a
+// reorder. Weights are reordered to the format that oneDNN prefers, once per call, and weight
+// gradients are reordered back.
 namespace braid::cpu {
 namespace {
 
 using Memory = dnnl::memory;
 using onednn::engine, onednn::OneThread, onednn::Visit;
 
-constexpr std::size_t kPrimitives = 64;               // kept by a thread
+constexpr std::size_t kPrimitives = 64;               // kept per thread
 constexpr std::int64_t kMostTiles = 8;                // of a batch
-constexpr std::int64_t kTileWork = 512 * 1024;        // multiply-adds that are worth a call
-constexpr std::int64_t kGradients = 4 * 1024 * 1024;  // numbers in all tiles' weight gradients
+constexpr std::int64_t kTileWork = 512 * 1024;        // least multiply-adds of a tile
+constexpr std::int64_t kGradients = 4 * 1024 * 1024;  // elements in all tiles' weight gradients
 
-constinit thread_local bool t_closed = false;  // this thread's primitives are gone
+constinit thread_local bool t_closed = false;  // this thread's primitives were destroyed
 
 enum class Kind : unsigned { forward, data, weight };
 
@@ -48,12 +48,11 @@ Memory::dims weight_dims(const ConvShape& s) {
   return {s.groups, out, in, s.kernel[0], s.kernel[1]};
 }
 
-/// A primitive with the memories that it works on; images, weights and bias get their addresses at
-/// each call.
+/// A primitive with its memory objects; images, weights and bias get their addresses at each call.
 struct Convolution {
   Key key;
   dnnl::primitive primitive;
-  dnnl::reorder reorder;  // weights: from plain ones, or, for gradients, to them
+  dnnl::reorder reorder;  // weights: from the plain format; gradients: to it
   Memory src, weights, plain, bias, dst;
   bool reorders = false;
 
@@ -125,7 +124,7 @@ struct Convolution {
     plain = Memory(user, engine(), nullptr);
     if (k.bias) bias = Memory(b, engine(), nullptr);
     reorders = liked != user;
-    // each thread's own; the others' are prepared once a call
+    // for gradients, each thread has a buffer; other weights are prepared once per call
     if (reorders && k.kind == Kind::weight) weights = Memory(liked, engine());
     else weights = Memory(liked, engine(), nullptr);
     if (reorders)
@@ -134,7 +133,7 @@ struct Convolution {
   }
 };
 
-// A thread's primitives; the oldest one makes room.
+// A thread's primitives; a new one replaces the oldest.
 struct Primitives {
   dnnl::stream stream{engine()};
   std::array<std::unique_ptr<Convolution>, kPrimitives> kept;
@@ -152,7 +151,7 @@ struct Primitives {
     return found;
   }
 
-  // The C call: the C++ one takes a hash map.
+  // The C function, because the C++ one takes a hash map.
   void execute(const dnnl::primitive& primitive, std::initializer_list<dnnl_exec_arg_t> arguments) {
     const dnnl_status_t status = dnnl_primitive_execute(
         primitive.get(), stream.get(), static_cast<int>(arguments.size()), arguments.begin());
@@ -166,7 +165,7 @@ Primitives& primitives() {
 
 void point(Memory& memory, const void* data) { memory.set_data_handle(const_cast<void*>(data)); }
 
-/// The batch in tiles of `each` images, the last one shorter.
+/// The batch split into tiles of `each` images; the last tile may have fewer.
 struct Tiles {
   std::int64_t each, count;
   Tiles(const ConvShape& s, std::int64_t most) {
@@ -191,8 +190,8 @@ const float* image(const void* p, std::int64_t channels, const std::int64_t (&si
   return static_cast<const float*>(p) + number * channels * size[0] * size[1];
 }
 
-/// Weights as the primitives of whole tiles and of the last one like them: made once, by the
-/// caller, for all threads.
+/// Weights in the formats that the primitives of full tiles and of the last tile expect. The caller
+/// reorders them once, for all threads.
 struct Prepared {
   const void* whole;
   const void* rest;
@@ -288,7 +287,7 @@ void run(const ConvWeightArgs& args, Stream& stream) {
                            {{DNNL_ARG_FROM, c.weights.get()}, {DNNL_ARG_TO, c.plain.get()}});
   };
   parallel_for(stream, tiles.count, tile);
-  // A binary tree over the tiles.
+  // Sums the tiles as a binary tree.
   const std::int64_t all = bias ? size + s.out : size;
   for (std::int64_t step = 1; step < tiles.count; step *= 2)
     for (std::int64_t t = 0; t + step < tiles.count; t += 2 * step) {
@@ -300,8 +299,9 @@ void run(const ConvWeightArgs& args, Stream& stream) {
   if (bias) std::memcpy(args.db, parts + size, static_cast<std::size_t>(s.out) * sizeof(float));
 }
 
-/// Does the padding reach no further than the kernel, or little? Where it does, the library's code
-/// gets longer with it: 512 MB for a padding of 65,536.
+/// Returns true if the padding is at most max(dilation (kernel - 1), 64) in both dims. The code
+/// that the library generates grows with the padding beyond the kernel: 512 MB for a padding of
+/// 65,536.
 bool is_usual(const ConvShape& s) {
   for (int d = 0; d < 2; ++d)
     if (s.pad[d] > std::max<std::int64_t>(s.dilation[d] * (s.kernel[d] - 1), 64)) return false;
@@ -317,7 +317,7 @@ template <class Args> bool library(const Args& args, Stream& stream, Kind kind) 
   try {
     run(args, stream);
   } catch (const dnnl::error& error) {
-    // it takes no images that reach further than the kernel
+    // the library does not support images that reach further than the kernel
     if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) return false;
     throw InternalError(str("conv: expected oneDNN to succeed, got: ", error.what()));
   }

@@ -19,17 +19,17 @@ namespace {
 
 using onednn::engine, onednn::OneThread, onednn::Visit;
 
-constexpr std::size_t kPrimitives = 64;  // kept by a thread
+constexpr std::size_t kPrimitives = 64;  // kept per thread
 
 std::atomic<bool> library_on{true};
 
-constinit thread_local bool t_closed = false;  // this thread's primitives are gone
+constinit thread_local bool t_closed = false;  // this thread's primitives were destroyed
 
 [[noreturn]] void refuse(const char* call, int status) {
   throw InternalError(str("matmul: expected oneDNN's ", call, " to succeed, got status ", status));
 }
 
-// What a matmul primitive is made for: A [m, k] and B [n, k] (turned) give a dense C [m, n].
+// The key of a matmul primitive: A [m, k] and B [n, k] (transposed) give a contiguous C [m, n].
 struct Key {
   std::int64_t m, n, k, lda, ldb;
   bool operator==(const Key&) const = default;
@@ -41,7 +41,7 @@ struct Matmul {
   dnnl::memory a, b, c;
 };
 
-// A thread's primitives, found by shape; the oldest one makes room.
+// A thread's primitives, found by shape; a new one replaces the oldest.
 struct Primitives {
   dnnl::stream stream{engine()};
   std::array<std::unique_ptr<Matmul>, kPrimitives> kept;
@@ -84,9 +84,9 @@ struct Primitives {
   }
 };
 
-// For B [n, k] and few rows, where sgemm spends its time on turning B. The primitive is fast only
-// where C is dense, so a tile of a wider C (or one with an end to it) is computed aside and brought
-// over.
+// For B [n, k] and few rows, where sgemm spends its time transposing B. The primitive is fast only
+// if C is contiguous, so a tile of a wider C, or one with a bias or accumulation, is computed in
+// scratch memory and then copied.
 void run_matmul(const LibraryProduct& p) {
   thread_local Primitives primitives;
   const bool aside = p.ldc != p.n || p.accumulate || p.bias != nullptr;
@@ -100,7 +100,7 @@ void run_matmul(const LibraryProduct& p) {
   const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, matmul.a.get()},
                                        {DNNL_ARG_WEIGHTS, matmul.b.get()},
                                        {DNNL_ARG_DST, matmul.c.get()}};
-  // The C call: the C++ one takes a hash map.
+  // The C function, because the C++ one takes a hash map.
   const dnnl_status_t status =
       dnnl_primitive_execute(matmul.primitive.get(), primitives.stream.get(), 3, arguments);
   if (status != dnnl_success) refuse("primitive_execute", status);
@@ -128,8 +128,8 @@ void run_sgemm(const LibraryProduct& p) {
   if (status != dnnl_success) refuse("sgemm", status);
 }
 
-// A forced instruction set binds the library too. It fails only if the program itself used oneDNN
-// before, and then the program's choice holds.
+// Applies a forced instruction set to the library too. This has no effect if the program itself
+// used oneDNN before; then the program's choice holds.
 bool limit_isa() noexcept {
   try {
     const std::string_view name = current_isa().name;
@@ -154,7 +154,7 @@ bool library_gemm(const LibraryProduct& p) {
   Visit visit;
   if (!visit.open()) return false;
   const OneThread one_thread;
-  const bool matmul = p.tb && !p.ta && !t_closed;  // by shape alone, for equal bits on every thread
+  const bool matmul = p.tb && !p.ta && !t_closed;  // by shape alone: same bits on every thread
   try {
     if (matmul) {
       run_matmul(p);

@@ -1,6 +1,6 @@
 #pragma once
-// What every call of oneDNN needs: the one engine, an end in good order, one thread. Included by
-// the files that see oneDNN's headers (braid_onednn_sources).
+// Shared by all oneDNN calls: the engine, an orderly shutdown, and execution on one thread.
+// Included by the files that see oneDNN's headers (braid_onednn_sources).
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -12,14 +12,14 @@
 
 namespace braid::cpu::onednn {
 
-// oneDNN frees the code it generated when the process ends, while static destructors or other
-// threads may still compute. So a handler that runs before that (handlers run in the reverse order
-// of their registration, hence one after the first call of each kind) closes the library and waits
-// for the calls inside; later ones take our own loops.
+// oneDNN frees the code that it generated when the process ends, while static destructors or other
+// threads may still compute. So an exit handler that runs before that closes the library and waits
+// for the calls in progress; later calls use Braid's own loops. Handlers run in the reverse order
+// of their registration, hence one is registered after the first call of each kind.
 inline std::atomic<bool> closed{false};
 inline std::atomic<int> inside{0};
 inline std::atomic<unsigned> kinds_seen{0};
-// the process whose threads `inside` counts: a forked child has none of them
+// the process whose threads `inside` counts; a forked child has none of these threads
 inline std::atomic<::pid_t> counted_in{0};
 
 inline void close_library() noexcept {
@@ -36,7 +36,7 @@ class Visit {
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
   [[nodiscard]] bool open() const noexcept { return open_; }
-  /// `kind`: below 32, one for each kind of generated code: products have 0 to 15, convolutions 16
+  /// `kind` is below 32, one for each kind of generated code: products use 0 to 15, convolutions 16
   /// to 18.
   void saw(unsigned kind) noexcept {
     const unsigned bit = 1u << kind;
@@ -57,9 +57,10 @@ class Visit {
   bool open_;
 };
 
-// oneDNN's threads are OpenMP's. They spin, and two of them on one core run a hundred times slower,
-// so it computes on the calling thread alone; the count that the program had set on this thread is
-// put back afterwards. Found by name: oneDNN may be built without OpenMP.
+// oneDNN uses OpenMP's threads. They spin, and two of them on one core run a hundred times slower,
+// so oneDNN computes on the calling thread alone. The thread count that the program had set on this
+// thread is restored afterwards. The functions are looked up by name, because oneDNN may be built
+// without OpenMP.
 struct OpenMp {
   int (*count)() = nullptr;
   void (*set_count)(int) = nullptr;
@@ -95,7 +96,7 @@ class OneThread {
 };
 
 inline dnnl::engine& engine() {
-  // never destroyed: threads may compute while the process ends
+  // never destroyed: threads may still compute while the process ends
   static auto& instance = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return instance;
 }

@@ -1,7 +1,7 @@
 #include "cpu/runtime/isa.hpp"
 
-// The tables of simd/table.cpp, one for each instruction set it was compiled for, and what a
-// processor must have to use them.
+// The tables of simd/table.cpp, one for each compiled instruction set, and the processor features
+// that each requires.
 namespace braid::cpu {
 
 #if defined(BRAID_X86)
@@ -10,8 +10,8 @@ namespace sse { extern const KernelTable kKernels; }
 namespace avx2 { extern const KernelTable kKernels; }
 namespace avx512 { extern const KernelTable kKernels; }
 
-// The questions go to cpuid and to the operating system (is the register state saved), not to the
-// name of the vendor.
+// The checks query cpuid and whether the operating system saves the registers, not the name of the
+// vendor.
 const std::vector<Isa>& compiled_isas() {
   static const auto& list = *new std::vector<Isa>{
       {"sse", []() noexcept { return true; }, &sse::kKernels},

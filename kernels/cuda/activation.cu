@@ -5,8 +5,8 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Activations and their derivatives, one pass each; one kernel a dtype and direction, which chooses
-// by a switch that all threads take alike. 16-bit types are computed in float.
+// Activations and their derivatives, in one pass each. There is one kernel per dtype and direction;
+// it selects the function with a switch that does not diverge. 16-bit types are computed in float.
 namespace braid::cuda {
 
 struct ActivationNumbers {
@@ -75,14 +75,14 @@ struct PullBack {
       case ActivationOp::leaky_relu: return x > A(0) ? dy : dy * a;
       case ActivationOp::hardtanh: return x <= a || x >= b ? A(0) : dy;
       case ActivationOp::clamp:
-        // an infinite bound is none
+        // an infinite bound does not limit
         return (x > a || a == A(-HUGE_VAL)) && (x < b || b == A(HUGE_VAL)) ? dy : A(0);
       case ActivationOp::hardsigmoid: return x > A(-3) && x < A(3) ? dy / A(6) : A(0);
       case ActivationOp::hardswish:
         return x <= A(-3) ? A(0) : x < A(3) ? dy * (x / A(3) + A(0.5)) : dy;
       case ActivationOp::mish: {
         const A c = x > A(20) ? A(20) : x, n = exp_of(c), q = n * (n + A(2)), w = q + A(2);
-        // two quotients: w² would overflow
+        // two quotients, because w² would overflow
         return dy * (q / w + c * (n / w) * (A(4) * (n + A(1)) / w));
       }
       case ActivationOp::logsigmoid: return dy * sigmoid_of(-x);

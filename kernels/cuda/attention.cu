@@ -3,10 +3,11 @@
 #include "cuda/kernels.hpp"
 
 // Attention by tiles of 32 queries and 32 keys with a running maximum (Dao et al. 2022,
-// arXiv:2205.14135); backward a kernel for dq, which goes by keys, and one for dk and dv, which
-// goes by queries, so that no sum needs an atomic. Products run on the ordinary cores in float32
-// (float64).
-// Traffic  k and v are read once for each tile of 32 queries, and the other way round.
+// arXiv:2205.14135). The backward pass has a kernel for dq, which iterates over keys, and one for
+// dk and dv, which iterates over queries, so no sum needs an atomic. Products run on the CUDA cores
+// in float32 (float64).
+// Traffic  k and v are read once for each tile of 32 queries; for dk and dv, q and dout are read
+//          once for each tile of 32 keys.
 namespace braid::cuda {
 
 /// The head and the first row of a block's tile.
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// dots[row] = Σ out dout: a warp for a row of [batch, heads, queries].
+/// dots[row] = Σ out dout. One warp computes one row of [batch, heads, queries].
 template <class E>
 __global__ void __launch_bounds__(kThreads)
     attention_dots(AttentionBackwardArgs args, typename E::A* dots) {
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// A probability (with dropout's factor) and the gradient of its score.
+/// A probability (times its dropout factor) and the gradient of its score.
 template <class A> struct Gradient {
   A p, ds;
 };
@@ -110,7 +111,7 @@ BRAID_DEVICE Gradient<typename E::A> gradient_of(const AttentionArgs& f, const t
   return {p * factor, p * (dp * factor - dots[row]) * static_cast<A>(f.scale)};
 }
 
-/// dq of 32 queries.
+/// Computes dq of 32 queries.
 template <class E>
 __global__ void __launch_bounds__(kThreads)
     attention_backward_queries(AttentionBackwardArgs args, const typename E::A* dots,
@@ -145,7 +146,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// dk and dv of 32 keys: rows of a tile are keys here, columns queries.
+/// Computes dk and dv of 32 keys. Here rows of a tile are keys and columns are queries.
 template <class E>
 __global__ void __launch_bounds__(kThreads)
     attention_backward_keys(AttentionBackwardArgs args, const typename E::A* dots,
@@ -161,7 +162,7 @@ __global__ void __launch_bounds__(kThreads)
     const HeadRows<E> k = rows_of<E>(f.k, at.b, at.h, at.first, f.keys),
                       v = rows_of<E>(f.v, at.b, at.h, at.first, f.keys);
     A dk[kChunks][kRowsOfWarp] = {}, dv[kChunks][kRowsOfWarp] = {};
-    // queries before see none of these keys
+    // earlier queries see none of these keys
     for (std::int64_t i = f.causal ? at.first : 0; i < f.queries; i += kSide) {
       const HeadRows<E> q = rows_of<E>(f.q, at.b, at.h, i, f.queries),
                         dout = rows_of<E>(args.dout, at.b, at.h, i, f.queries);

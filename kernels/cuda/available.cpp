@@ -32,7 +32,7 @@ NativeStream::NativeStream(const char* name, Stream& stream) : name_(name), stre
   throw DeviceError(
       str(name, ": expected a stream of a CUDA device, got one of ", stream.device()));
 }
-NativeStream::~NativeStream() = default;  // there is none
+NativeStream::~NativeStream() = default;  // never runs: the constructor throws
 void NativeStream::check(int) const { (void)name_, (void)stream_, (void)before_; }
 
 GemmEngine gemm_engine() { return GemmEngine::braid; }

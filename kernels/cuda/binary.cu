@@ -7,11 +7,10 @@
 #include "cuda/kernels.hpp"
 #include "cuda/table_parts.hpp"
 
-// out = a op b, element by element. Integers wrap around; bool adds as "or" and multiplies as
-// "and".
+// out = a op b, elementwise. Integers wrap around; for bool, add is "or" and mul is "and".
 namespace braid::cuda {
 
-/// a ± alpha b, in two roundings; alpha = 1 changes no bit and costs nothing beside the memory.
+/// a ± alpha b, with two roundings. alpha = 1 changes no bit; memory accesses hide its cost.
 template <class E, bool subtract> struct AddScaled {
   using A = typename E::A;
   A alpha;
@@ -45,8 +44,8 @@ template <class E> struct Divide {
   using A = typename E::A;
   BRAID_DEVICE A operator()(A a, A b) const { return a / b; }
 };
-/// Truncates; the most negative number over -1 wraps to itself. A divisor of 0 is reported and
-/// gives 0.
+/// Truncating division. The most negative number divided by -1 wraps to itself. A divisor of 0 is
+/// reported and gives 0.
 template <class E> struct DivideIntegers {
   using A = typename E::A;
   static constexpr int kPackLimit = 2;
@@ -63,7 +62,7 @@ template <class E> struct DivideIntegers {
     return static_cast<A>(a / b);
   }
 };
-/// A NaN on either side wins.
+/// A NaN in either operand wins.
 template <class E, bool smallest> struct Extreme {
   using A = typename E::A;
   BRAID_DEVICE A operator()(A a, A b) const {
@@ -79,7 +78,7 @@ template <class E> struct ReluBackward {
   // a NaN lets the gradient pass
   BRAID_DEVICE A operator()(A a, A b) const { return b <= A{0} ? A{0} : a; }
 };
-/// a (1 - b²), or of sigmoid a b (1 - b).
+/// The gradient of tanh, a (1 - b²), or of sigmoid, a b (1 - b), where b is the output.
 template <class E> struct BackwardFromOutput {
   using A = typename E::A;
   bool of_sigmoid;
@@ -87,7 +86,8 @@ template <class E> struct BackwardFromOutput {
     return of_sigmoid ? a * b * (A(1) - b) : a * (A(1) - b * b);
   }
 };
-/// All six comparisons: which of "less", "equal", "greater", "unordered" count as true.
+/// All six comparisons: bits of `accepted` tell which of "less", "equal", "greater" and "unordered"
+/// count as true.
 template <class E> struct Compare {
   using A = typename E::A;
   unsigned accepted;

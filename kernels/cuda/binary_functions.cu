@@ -6,9 +6,8 @@
 #include "cuda/errors.hpp"
 #include "cuda/table_parts.hpp"
 
-// out = f(a, b) for the rarer functions, one kernel a dtype as in unary_functions.cu. A remainder
-// is a multiple of both operands' last places, so that fmod is exact; the quotient is taken from
-// it.
+// out = f(a, b) for the less common functions, with one kernel per dtype as in unary_functions.cu.
+// A remainder is always representable, so fmod is exact; the quotient is computed from it.
 namespace braid::cuda {
 
 BRAID_DEVICE float atan2_of(float y, float x) { return ::atan2f(y, x); }
@@ -38,8 +37,8 @@ struct FloatingFunction {
   }
 };
 
-/// Wraps around. A divisor of 0 is reported and gives 0; a negative power is 0, but for bases 1 and
-/// -1.
+/// Integers wrap around. A divisor of 0 is reported and gives 0. A negative exponent gives 0,
+/// except for bases 1 and -1.
 template <class A> struct IntegerFunction {
   static constexpr int kAtOnce = 1;
   using U = std::make_unsigned_t<A>;

@@ -6,15 +6,15 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Convolutions as products (conv_products.hpp): this file gathers the columns.
+// Convolutions as matrix products (conv_products.hpp). This file gathers the columns.
 namespace braid::cuda {
 
-/// Columns of `units` units of U a pixel, the widest type that the channels of a group are whole
-/// numbers of. All bits 0 are the number 0.
+/// Parameters of conv_columns. It copies units of U, the widest type whose size divides the
+/// channels of a group evenly. All bits 0 represent the number 0.
 struct UnfoldPlan {
-  Divider units, across, down, grid_width, places, rows;  // across, down: of the kernel
+  Divider units, across, down, grid_width, places, rows;  // across, down: sizes of the kernel
   std::int64_t n = 0;
-  std::int64_t channels, own;  // units of a pixel, and of one group of it
+  std::int64_t channels, own;  // units of a pixel, and of one group in it
   std::int64_t times[2], step[2], offset[2], size[2], part[2];
   bool narrow = true;
 };

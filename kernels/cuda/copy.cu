@@ -4,12 +4,12 @@
 #include "cuda/kernels.hpp"
 
 // Copies between layouts and dtypes of one device.
-// Layouts  a copy that turns rows into columns goes through tiles of shared memory, so that both
-//          sides are coalesced.
+// Layouts  a transposing copy uses tiles of shared memory, so that accesses on both sides are
+//          coalesced.
 namespace braid::cuda {
 
-/// A static_cast; to bool != 0, to uint8 through int32 (negative numbers: some value), from float16
-/// and bfloat16 through float.
+/// A static_cast, except: to bool it is x != 0, and floating-point numbers become uint8 through
+/// int32 (for negative numbers the result is unspecified). float16 and bfloat16 convert from float.
 template <class To, class From> struct Convert {
   BRAID_DEVICE typename To::A operator()(typename From::A x) const {
     if constexpr (To::kDType == DType::bool_) return x != typename From::A{0} ? 1 : 0;
@@ -24,8 +24,8 @@ struct Same {
 
 constexpr int kTile = 32, kTileRows = 8;
 
-/// What copy_transposed walks: tiles of `rows` (x has stride 1 along them) by `columns` (out has),
-/// for each element of `outer`.
+/// The iteration of copy_transposed: tiles of `rows` (along which x has stride 1) by `columns`
+/// (along which out has stride 1), for each element of `outer`.
 struct Turn {
   DeviceLoop<2> outer;
   std::int64_t rows, columns, row_tiles, column_tiles;
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kTile* kTileRows) copy_transposed(T* out, cons
   }
 }
 
-/// The dim along which x is dense while out is dense along the innermost, or -1.
+/// Returns the dim along which x is contiguous while out is contiguous along the innermost, or -1.
 int transposed_dim(const Loop& loop) {
   const int inner = loop.rank - 1;
   if (inner < 1 || loop.stride[0][inner] != 1 || loop.stride[1][inner] == 1 ||
@@ -88,7 +88,7 @@ template <class T> void transpose(const CopyArgs& args, int dim, Stream& stream)
       turn);
 }
 
-/// An element that is only moved.
+/// An element that is copied without conversion.
 template <class U> struct Bits {
   using T = U;
   using A = U;

@@ -9,9 +9,9 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Cross entropy of dense logits with class labels, fused: no probabilities are stored. A warp for a
-// row of up to 1024 classes, a block for a longer one.
-// Traffic  the logits are read once, forward and backward.
+// Fused cross entropy of contiguous logits with class labels; no probabilities are stored. A row of
+// up to 1024 classes is computed by a warp, a longer one by a block.
+// Traffic  the logits are read once, forward and backward; forward again for label smoothing.
 // Labels   outside [0, n) are reported (runtime/device_errors.hpp); the row's loss and gradient are
 //          NaN.
 namespace braid::cuda {
@@ -22,7 +22,7 @@ struct Labels {
   bool ignores;
   FaultSite site;
   static constexpr std::int64_t kWrong = -1, kIgnored = -2;
-  /// The label of a row, kIgnored, or kWrong after a report.
+  /// Returns the label of a row, kIgnored, or, after a report, kWrong.
   BRAID_DEVICE std::int64_t of(std::int64_t row, std::int64_t n, bool reports) const {
     const std::int64_t label = p[row * stride];
     if (ignores && label == ignored) return kIgnored;
@@ -36,8 +36,8 @@ template <class Args> Labels make_labels(const char* op, const Args& args, Strea
           fault_site(device_error_record(stream), op, "labels")};
 }
 
-/// How much the classes count: hot = 1 - label_smoothing for the label, spread = label_smoothing /
-/// n for every class, each times its weight.
+/// The target distribution: hot = 1 - label_smoothing for the label plus spread = label_smoothing /
+/// n for every class, each times the class's weight.
 template <class E> struct Classes {
   using A = typename E::A;
   const typename E::T* weight;
@@ -50,7 +50,7 @@ template <class E, class Args> Classes<E> make_classes(const Args& args) {
           static_cast<typename E::A>(args.label_smoothing / static_cast<double>(args.n))};
 }
 
-/// A row's loss and the weight of its label; summed side by side.
+/// A row's loss and the weight of its label, which are summed together.
 template <class A> struct Loss {
   A loss, weight;
 };
@@ -77,14 +77,14 @@ template <class E> struct WriteLoss {
   }
 };
 
-/// What the rows' kernels write.
+/// The outputs of the kernels for rows.
 template <class E> struct RowLosses {
   typename E::A* lse;
   Loss<typename E::A>* loss;
   typename E::T* row_loss;
 };
 
-/// One row.
+/// Computes one row.
 template <class E, class G>
 BRAID_DEVICE void loss_row(const G& group, const typename E::T* x, std::int64_t row, std::int64_t n,
                            bool packs, const Labels& labels, const Classes<E>& classes,
@@ -92,7 +92,7 @@ BRAID_DEVICE void loss_row(const G& group, const typename E::T* x, std::int64_t 
   using A = typename E::A;
   const MaxAndSum<A> all = max_and_sum<E>(group, x, n, packs);
   const A log = log_of(all.sum), lse = all.max + log;
-  A even = A(0);  // over all classes
+  A even = A(0);  // smoothing term over all classes
   if (classes.spread != A(0))
     even = group_sum<A>(group, n,
                         [&](std::int64_t c) { return classes.of(c) * (lse - E::load(x[c])); });
@@ -101,7 +101,7 @@ BRAID_DEVICE void loss_row(const G& group, const typename E::T* x, std::int64_t 
   A loss = A(0), weight = A(0);
   if (label >= 0) {
     weight = classes.of(label);
-    // The difference first: it is exact where both are large and near.
+    // Subtracted first: the difference is exact where both numbers are large and close.
     loss = classes.hot * weight * ((all.max - E::load(x[label])) + log);
     if (classes.spread != A(0)) loss += classes.spread * even;
   } else if (label == Labels::kWrong) {
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kThreads)
     loss_row<E>(BlockGroup<A>{part}, x + r * n, r, n, packs, labels, classes, out);
 }
 
-/// Where the factors of the gradient come from.
+/// The factor of each row's gradient.
 template <class E> struct Upstream {
   const typename E::T* dy;
   std::int64_t stride;
@@ -143,8 +143,8 @@ template <class E> struct Upstream {
   }
 };
 
-/// `first` of `step` threads takes part of a row. dx may be x: each element is read and written by
-/// one thread.
+/// Computes the part of a row that belongs to thread `first` of `step`. dx may be x: one thread
+/// reads and writes each element.
 template <class E>
 BRAID_DEVICE void gradient_row(const typename E::T* x, typename E::T* dx, std::int64_t row,
                                std::int64_t n, bool packs, const Labels& labels,
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(kThreads)
   using A = typename E::A;
   const int first = static_cast<int>(threadIdx.x) % threads_per_row,
             rows_per_block = kThreads / threads_per_row;
-  // Σ of the classes' shares: each warp adds them up for itself, in one order.
+  // Σ of the classes' shares. Each warp computes it itself, in the same order.
   A of_all = A(0);
   if (classes.spread != A(0))
     of_all = classes.spread *

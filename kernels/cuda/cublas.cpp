@@ -41,7 +41,7 @@ const char* name_of(Status status) {
 
 void check(Status status, const char* function, Device device, const LaunchScope& scope) {
   if (status == cublas::kSuccess) return;
-  scope.check(cudaPeekAtLastError());  // an error of the device says more
+  scope.check(cudaPeekAtLastError());  // a device error is more informative
   if (status == cublas::kAllocFailed)
     throw OutOfMemoryError(device, 0, 0, 0, 0, str(function, ": ", name_of(status)));
   throw CudaError(str("matmul: ", function, ": expected success on ", device, ", got ",
@@ -53,7 +53,7 @@ const Functions& library() {
 #if SIMT_EMULATED
   static const Functions functions = cublas::stand_in();
 #else
-  // a failure is tried again
+  // after a failure, the next call retries
   static const Functions functions = cublas::open_library(cublas::library_names());
 #endif
   return functions;
@@ -67,26 +67,29 @@ GemmEngine from_environment() {
                                                                          : GemmEngine::cublas;
 }
 
-/// A device's handle. It holds a stream and a workspace from call to call: one caller at a time.
+/// A device's handle. It holds the stream and the workspace between calls, so it has one user at a
+/// time.
 struct Context {
   std::mutex mutex;
   Handle handle = nullptr;
 };
 
 Context& context_of(Device device) {
-  // as many as there can be devices of a type; never destroyed, as their devices
+  // one for each possible device; never destroyed, like the devices
   static Context* const contexts = new Context[64];
   return contexts[device.index()];
 }
 
-/// One operand as the library sees it: turned, with a leading dim for each of its columns.
+/// One operand in cuBLAS's column-major view, where it appears transposed; ld is the distance
+/// between columns.
 struct Matrix {
   const void* data;
   std::int64_t rows, columns, ld, batch;  // column-major
   bool turned;
 };
 
-/// A leading dim that says nothing, because there is one column, may be anything for us.
+/// cuBLAS does not read the leading dim of one column but checks it, so here it is made large
+/// enough.
 bool fits(Matrix& m) {
   constexpr std::int64_t kMost = std::numeric_limits<int>::max();
   if (m.columns <= 1) m.ld = std::max(m.ld, m.rows);
@@ -94,7 +97,7 @@ bool fits(Matrix& m) {
          m.ld >= std::max<std::int64_t>(1, m.rows);
 }
 
-/// C's elements beside those of an operand with the strides `in`.
+/// A loop over the elements of C and those of an operand with the strides `in`.
 Loop over_result(const GemmArgs& args, const std::int64_t (&in)[3]) {
   const std::int64_t sizes[3] = {args.batch, args.m, args.n}, out[3] = {args.batch_c, args.ldc, 1};
   Loop loop{};
@@ -108,7 +111,7 @@ Loop over_result(const GemmArgs& args, const std::int64_t (&in)[3]) {
   return loop;
 }
 
-/// Every row of C becomes the bias.
+/// Sets every row of C to the bias.
 void copy_bias(const GemmArgs& args, Stream& stream) {
   cuda::copy({.to = args.dtype,
               .from = args.dtype,
@@ -148,7 +151,7 @@ void set_gemm_engine(GemmEngine engine) {
 
 namespace {
 
-/// C = op(A) op(B) (+ bias, + C) by the library; false where it cannot.
+/// C = op(A) op(B) (+ bias, + C) by cuBLAS. Returns false if cuBLAS cannot compute it.
 bool multiply(const GemmArgs& args, Stream& stream) {
   if (gemm_engine() != GemmEngine::cublas || args.k == 0 ||
       args.batch > std::numeric_limits<int>::max())
@@ -157,8 +160,8 @@ bool multiply(const GemmArgs& args, Stream& stream) {
       args.dtype != DType::float16 && args.dtype != DType::bfloat16)
     return false;
   if (args.batch > 1 && args.bias != nullptr && args.batch_c == 0) return false;
-  // Row-major [rows, columns] is column-major [columns, rows]: the first operand is B, and C comes
-  // out turned, which is what we want.
+  // A row-major [rows, columns] matrix is a column-major [columns, rows] one. So the first operand
+  // is B, and the transposed C that cuBLAS writes is row-major C.
   Matrix first{args.b, args.tb ? args.k : args.n, args.tb ? args.n : args.k, args.ldb, args.batch_b,
                args.tb};
   Matrix second{
@@ -177,7 +180,7 @@ bool multiply(const GemmArgs& args, Stream& stream) {
   if (own.handle == nullptr) {
     Handle handle = nullptr;
     Status made = f.create(&handle);
-    if (made == cublas::kAllocFailed) {  // our cache may hold what it needs
+    if (made == cublas::kAllocFailed) {  // Braid's cache may hold the memory that it needs
       device_context(device).backend->empty_cache();
       made = f.create(&handle);
     }
@@ -190,7 +193,7 @@ bool multiply(const GemmArgs& args, Stream& stream) {
     }
     own.handle = handle;
   }
-  // forgets the workspace: in this order
+  // set_stream resets the workspace, so it comes first
   check(f.set_stream(own.handle, scope.stream()), "cublasSetStream", device, scope);
   check(f.set_workspace(own.handle, workspace.data(), f.workspace_bytes), "cublasSetWorkspace",
         device, scope);

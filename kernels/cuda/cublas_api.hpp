@@ -6,9 +6,9 @@
 
 struct cublasContext;  // the library's own name
 
-// The part of cuBLAS that we call, in our own declarations: no header of it is needed to build, and
-// the library is looked for at run time. `./dev check cuda` compares them with cublas_v2.h.
-// Enumerations are passed as int, as C does.
+// Braid's own declarations of the part of cuBLAS that it calls: building needs no cuBLAS header,
+// and the library is loaded at run time. `./dev check cuda` compares them with cublas_v2.h.
+// Enumerations are passed as int, as in C.
 namespace braid::cuda::cublas {
 
 using Handle = cublasContext*;
@@ -34,7 +34,7 @@ using GemmStridedBatchedEx = Status(Handle, int transa, int transb, int m, int n
                                     int ldc, long long stride_c, int batch, int compute,
                                     int algorithm);
 
-/// The functions by their names in the library.
+/// The functions, with their names in the library.
 struct Functions {
   Status (*create)(Handle*) = nullptr;                            ///< cublasCreate_v2
   Status (*destroy)(Handle) = nullptr;                            ///< cublasDestroy_v2
@@ -44,19 +44,19 @@ struct Functions {
   GemmStridedBatched<float>* sgemm = nullptr;                     ///< cublasSgemmStridedBatched
   GemmStridedBatched<double>* dgemm = nullptr;                    ///< cublasDgemmStridedBatched
   GemmStridedBatchedEx* gemm_ex = nullptr;                        ///< cublasGemmStridedBatchedEx
-  std::size_t workspace_bytes = 0;                                ///< what set_workspace is given
+  std::size_t workspace_bytes = 0;                                ///< size for set_workspace
 };
 
-/// `libcublas.so.13`, `.12`, then the name without a version.
+/// `libcublas.so.13` and `.12`, the runtime's own version first, then the name without a version.
 [[nodiscard]] std::span<const char* const> library_names() noexcept;
-/// Opens the first library of the list that there is, for good, and finds the functions. Throws
-/// DeviceError: `cuBLAS: expected one of …, got none: <why>`, or the name of a function that the
-/// library lacks.
+/// Opens the first library of the list that exists, without ever closing it, and finds the
+/// functions. Throws DeviceError: `cuBLAS: expected one of …, got none: <why>`, or the name of a
+/// function that the library lacks.
 [[nodiscard]] Functions open_library(std::span<const char* const> names);
 
 #if SIMT_EMULATED
-/// Stands in for the library on emulated devices: the same functions as plain loops, column-major,
-/// with the library's checks of their arguments.
+/// The fake cuBLAS for emulated devices: the same functions as plain loops, column-major, with the
+/// library's checks of their arguments.
 [[nodiscard]] Functions stand_in() noexcept;
 #endif
 

@@ -10,7 +10,7 @@
 namespace braid::cuda::cublas {
 namespace {
 
-// The one of our runtime first: a driver that is new enough for the runtime is new enough for it.
+// The version of Braid's CUDA runtime comes first: a driver new enough for it can run the library.
 #if !SIMT_EMULATED && CUDART_VERSION < 13000
 constexpr const char* kNames[] = {"libcublas.so.12", "libcublas.so.13", "libcublas.so"};
 #else
@@ -46,7 +46,7 @@ Functions open_library(std::span<const char* const> names) {
     find(library, name, "cublasSgemmStridedBatched", f.sgemm);
     find(library, name, "cublasDgemmStridedBatched", f.dgemm);
     find(library, name, "cublasGemmStridedBatchedEx", f.gemm_ex);
-    // what NVIDIA recommends for sm_90; older ones need less
+    // NVIDIA's recommendation for sm_90; older GPUs need less
     f.workspace_bytes = std::size_t{32} << 20;
     return f;
   }

@@ -1,5 +1,5 @@
-// A stand-in for cuBLAS on emulated devices: plain loops behind the same table, column-major as the
-// library's, and as strict about its arguments.
+// The fake cuBLAS for emulated devices: plain loops behind the same function table, column-major
+// and with the same checks of arguments as the library.
 #include "cuda/cublas_api.hpp"
 #include "simt/simt.hpp"
 
@@ -19,7 +19,7 @@ struct StandInShape {
   int batch;
 };
 
-/// C = op(A) op(B) (+ C), one element a thread, along k in order.
+/// C = op(A) op(B) (+ C), one element per thread, summed along k in order.
 template <class T, class Sum>
 __global__ void stand_in_gemm(StandInShape s, const T* a, const T* b, T* c) {
   const long long at = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -6,10 +6,10 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Dropout in one pass: a Philox block decides four elements. The mask is never stored.
+// Dropout in one pass: a Philox block decides about four elements. The mask is never stored.
 namespace braid::cuda {
 
-/// Elements of a thread: whole blocks, and at least 16 bytes.
+/// Elements per thread: whole Philox blocks, and at least 16 bytes.
 template <class T> inline constexpr int kDropWidth = kWidest<T> < 4 ? 4 : kWidest<T>;
 
 template <class E> struct Dropped {
@@ -18,12 +18,12 @@ template <class E> struct Dropped {
   T* y;
   DropKey key;
   typename E::A scale;
-  std::int64_t outer, rows, inner, first;  // first: number of the first element in the whole batch
+  std::int64_t outer, rows, inner, first;  // first: index of the first element in the whole batch
   bool packs;
 };
 
-/// The elements are one after the other in the whole batch too. A thread has as many blocks as fill
-/// 16 bytes, of which the first may begin before the elements.
+/// For elements that are contiguous in the whole batch too. A thread has as many Philox blocks as
+/// fill 16 bytes; the first block may begin before the elements.
 template <class E> __global__ void __launch_bounds__(kThreads) dropout_run(Dropped<E> p) {
   using A = typename E::A;
   constexpr int width = kDropWidth<typename E::T>;
@@ -57,7 +57,7 @@ template <class E> __global__ void __launch_bounds__(kThreads) dropout_run(Dropp
   }
 }
 
-/// [outer, rows, inner] whose rows are in the middle: an element at a time.
+/// For [outer, rows, inner] with the rows in the middle: one element at a time.
 template <class E> __global__ void __launch_bounds__(kThreads) dropout_rows(Dropped<E> p) {
   using A = typename E::A;
   const std::int64_t row = p.outer * p.inner;

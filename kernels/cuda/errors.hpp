@@ -3,15 +3,15 @@
 
 #include <braid/core/dtype.hpp>
 
-// How the .cu files throw: out of line, so that they need no exception or stream headers. The texts
-// are those of the CPU kernels.
+// Functions that throw for the .cu files. They are out of line, so that those files need no
+// exception or stream headers. The messages are those of the CPU kernels.
 namespace braid::cuda {
 
-/// DTypeError: `op: expected <expected>, got int32`.
+/// Throws DTypeError: `op: expected <expected>, got int32`.
 [[noreturn]] void fail_dtype(const char* op, const char* expected, DType got);
-/// ShapeError: max, min and argmax of nothing.
+/// Throws ShapeError: max, min or argmax of no elements.
 [[noreturn]] void fail_empty_reduction(const char* op);
-/// ShapeError: `op: expected <expected>, got 129`.
+/// Throws ShapeError: `op: expected <expected>, got 129`.
 [[noreturn]] void fail_size(const char* op, const char* expected, std::int64_t got);
 
 }  // namespace braid::cuda

@@ -6,9 +6,9 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Single elements by index along one dim, and the way back. Whole rows: rows.cu.
-// Indices   outside [0, size) are reported (runtime/device_errors.hpp). What they should have read
-//           is NaN, or 0 in other dtypes; what they should have written is left out.
+// Gather and scatter of single elements by index along one dim. Whole rows are in rows.cu.
+// Indices   outside [0, size) are reported (runtime/device_errors.hpp). Such an index reads NaN,
+//           or 0 in other dtypes, and writes nothing.
 namespace braid::cuda {
 
 template <class U>
@@ -28,7 +28,7 @@ void gather(const GatherArgs& args, Stream& stream) {
   if (args.loop.n <= 0) return;
   const FaultSite site = fault_site(device_error_record(stream), args.op, "indices");
   with_bits(size_of(args.dtype), [&]<class U>() {
-    // all ones are a NaN of every format
+    // all ones are a NaN in every format
     const U missing = is_floating(args.dtype) ? static_cast<U>(~U(0)) : U(0);
     run("gather", gather_elements<U>, blocks_for(args.loop.n, kThreads), kThreads, stream,
         static_cast<U*>(args.out), args.index, static_cast<const U*>(args.x),
@@ -36,14 +36,14 @@ void gather(const GatherArgs& args, Stream& stream) {
   });
 }
 
-/// Where a line goes: m elements in order.
+/// A line of m elements, which are scattered in order.
 struct ScatterLine {
   std::int64_t m, index_step, src_step, size, step;
 };
 
-/// Each line has `owners` threads (a power of two), one after the other in the grid. All of them
-/// read all its indices in order, and each writes the elements whose low bits are its number: so
-/// every element gets what is for it in the order of the indices.
+/// Each line has `owners` threads (a power of two), which are consecutive in the grid. All of them
+/// read all indices of the line in order, and each writes the elements whose low index bits are its
+/// number. So every element gets its values in the order of the indices.
 template <class E>
 __global__ void __launch_bounds__(kThreads)
     scatter_elements(typename E::T* out, const std::int64_t* index, const typename E::T* src,
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t t = grid_thread(); t >> owner_bits < lines.n; t += grid_threads()) {
     const std::int64_t l = t >> owner_bits, own = t & mask;
     const Offsets<3> o = offsets_of(lines, l);
-    std::int64_t wrong = -1;  // reported after the loop, which so keeps its registers
+    std::int64_t wrong = -1;  // reported after the loop, to save registers in it
     for (std::int64_t j = 0; j < line.m; ++j) {
       const std::int64_t at = index[o.at[1] + j * line.index_step];
       if (at < 0 || at >= line.size) {
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads)
 void scatter(const ScatterArgs& args, Stream& stream) {
   if (args.lines.n <= 0 || args.m <= 0) return;
   const FaultSite site = fault_site(device_error_record(stream), args.op, "indices");
-  // One thread a line where there are many lines; where there are few, long ones, several.
+  // One thread per line if there are many lines; several if there are few long ones.
   int owners = 1, bits = 0;
   while (owners < 1024 && owners < args.size && owners < args.m && args.lines.n * owners < 16384)
     owners *= 2, ++bits;

@@ -2,7 +2,7 @@
 #include "cuda/device/gemm.cuh"
 #include "cuda/gemm_plan.hpp"
 
-// The tiles of float32, two to a file so that they compile side by side.
+// The tiles of float32, two per file, so that they compile in parallel.
 namespace braid::cuda {
 
 void gemm_float32_large(GemmTileKind tile, const GemmParams<F32>& p, bool ta, bool tb,

@@ -3,9 +3,9 @@
 #include "cuda/device/gemm_small.cuh"
 #include "cuda/gemm_kinds.hpp"
 
-// Integer products are taken modulo 2^bits, hence in unsigned numbers, whose overflow is no error.
-// One tile serves for both of the plan: for them the time to compile counts for more than the last
-// of the speed.
+// Integer products are computed modulo 2^bits, in unsigned types, whose overflow is defined. One
+// tile is used for both tiles of the plan, because for integers compile time matters more than the
+// last of the speed.
 namespace braid::cuda {
 
 template <class E> void gemm_integer(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {

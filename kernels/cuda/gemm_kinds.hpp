@@ -5,8 +5,8 @@
 
 namespace braid { class Stream; }
 
-// gemm.cu by dtype, in files of their own so that they compile side by side. m, n and batch are
-// above 0.
+// gemm.cu by dtype, in separate files so that they compile in parallel. m, n and batch must be
+// positive.
 namespace braid::cuda {
 
 void gemm_float32(const GemmArgs& args, const GemmPlan& plan, Stream& stream);
@@ -22,7 +22,7 @@ void linear_backward_float64(const GemmPairArgs& args, Stream& stream);
 void linear_backward_float16(const GemmPairArgs& args, Stream& stream);
 void linear_backward_bfloat16(const GemmPairArgs& args, Stream& stream);
 
-/// gemm with a plan of one's own, for tests and tuning. Throws DTypeError.
+/// gemm with a given plan, for tests and tuning. Throws DTypeError.
 void gemm_as_planned(const GemmArgs& args, const GemmPlan& plan, Stream& stream);
 
 }  // namespace braid::cuda

@@ -3,7 +3,8 @@
 #include "cuda/device/gemm_small.cuh"
 #include "cuda/gemm_kinds.hpp"
 
-// float16 and bfloat16: widened on their way to shared memory, summed in float32, rounded once.
+// float16 and bfloat16 are widened on their way to shared memory, summed in float32, and rounded
+// once.
 namespace braid::cuda {
 
 void gemm_float16(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {

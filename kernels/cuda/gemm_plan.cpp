@@ -6,12 +6,12 @@ namespace braid::cuda {
 namespace {
 
 constexpr std::int64_t kTinyElements = 1024, kTinyDepth = 64, kTinyWork = 16384;
-// of 64×64: as many as a large GPU has SMs
+// in tiles of 64×64: the number of SMs of a large GPU
 constexpr std::int64_t kManyTiles = 132;
-// a part of k pays for its trip through memory
+// a part of k this long pays for its extra memory traffic
 constexpr std::int64_t kLeastDepth = 256, kMostSplits = 32;
 constexpr std::int64_t kDepthStep = 32;  // a multiple of every tile's depth
-constexpr double kBusyWarps = 8;         // so many keep an SM's arithmetic busy
+constexpr double kBusyWarps = 8;         // enough to keep an SM's arithmetic busy
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

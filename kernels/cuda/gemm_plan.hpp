@@ -1,10 +1,10 @@
 #pragma once
 #include <braid/core/kernel_args/gemm.hpp>
 
-// Which kernels a matrix product takes: the one table of tiles, and the choice.
+// The choice of the kernel for a matrix product, and the table of tiles.
 namespace braid::cuda {
 
-/// One row a tile of C that a block computes.
+/// The tile of C that a block computes.
 enum class GemmTileKind : std::uint8_t {
   square128,
   tall128x64,
@@ -18,11 +18,11 @@ enum class GemmTileKind : std::uint8_t {
 struct GemmTileShape {
   GemmTileKind kind;
   int rows, columns, threads;
-  double rate;     // of an SM full of its blocks, against the largest tile's
-  bool wide_only;  // float32 alone has it
+  double rate;     // of an SM full of its blocks, relative to the largest tile
+  bool wide_only;  // only float32 has it
 };
 
-/// tiny is none of them: one block a matrix, each thread whole elements.
+/// tiny is not in the table: one block per matrix, where each thread computes whole elements.
 inline constexpr GemmTileShape kGemmTiles[] = {
     {GemmTileKind::square128, 128, 128, 256, 1.0, true},
     {GemmTileKind::tall128x64, 128, 64, 128, 0.95, true},
@@ -34,16 +34,16 @@ inline constexpr GemmTileShape kGemmTiles[] = {
 
 struct GemmPlan {
   GemmTileKind tile = GemmTileKind::square64;
-  std::int64_t splits = 1, depth = 0;  // k in `splits` parts of `depth`, the last one shorter
+  std::int64_t splits = 1, depth = 0;  // k in `splits` parts of `depth`; the last may be shorter
 };
 
-/// So little work that a launch costs more.
+/// True if the product is so small that a launch costs more than the work.
 [[nodiscard]] bool is_tiny(const GemmArgs& args) noexcept;
 
-/// The tile is the one whose blocks `processors` SMs are through with first; it does not change a
-/// bit, as each element is one sum over a part of k, in order. The parts depend on the shape alone,
-/// so the bits are the same on every device: k is cut where 64×64 tiles of C would leave a large
-/// GPU idle.
+/// Chooses the tile whose blocks finish first on `processors` SMs. The tile does not change any
+/// bit, because each element is one sum over a part of k, in order. The parts depend on the shape
+/// alone, so the bits are the same on every device: k is split if 64×64 tiles of C would leave a
+/// large GPU idle.
 [[nodiscard]] GemmPlan plan_gemm(const GemmArgs& args, int processors) noexcept;
 
 }  // namespace braid::cuda

@@ -1,7 +1,7 @@
 #pragma once
 #include <braid/core/kernel_table.hpp>
 
-// The entries of the CUDA table, each in the .cu file of its name. They check what the host can see
+// The kernels of the CUDA table, each in the .cu file of its name. They check what the host can see
 // (DTypeError, ShapeError) before they queue anything.
 namespace braid::cuda {
 

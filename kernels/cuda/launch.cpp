@@ -8,7 +8,7 @@
 namespace braid::cuda {
 namespace {
 
-// the table of a CUDA device is given its streams only
+// the table of a CUDA device only receives its own streams
 CudaStream& own(Stream& stream) { return static_cast<CudaStream&>(stream); }
 
 }  // namespace

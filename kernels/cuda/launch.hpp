@@ -5,22 +5,22 @@
 #include "cuda/runtime/device_guard.hpp"
 #include "simt/cuda_runtime.hpp"
 
-// What every kernel's host side needs of a stream, without the headers of the engine: .cu files
-// compile in a fraction of the time.
+// The host-side functions that every kernel needs of a stream, without the engine's headers, so
+// that .cu files compile in a fraction of the time.
 namespace braid {
 
 class Stream;
 
 namespace cuda {
 
-/// Holds the stream's device current while kernels are launched on it, and remembers `op` for the
-/// reports of errors that show later.
+/// Makes the stream's device current while kernels are launched on it, and records `op` for reports
+/// of errors that appear later.
 class LaunchScope {
  public:
-  /// Throws DeviceLostError on a lost device; may make the stream.
+  /// Throws DeviceLostError if the device is lost. May create the stream.
   LaunchScope(const char* op, Stream& stream);
   [[nodiscard]] cudaStream_t stream() const noexcept { return native_; }
-  /// Throws what a launch's code means.
+  /// Throws the exception for a launch's error code.
   void check(cudaError_t error) const {
     if (error != cudaSuccess) fail(error);
   }
@@ -33,11 +33,11 @@ class LaunchScope {
   cudaStream_t native_;
 };
 
-/// SMs of the stream's device.
+/// Returns the number of SMs of the stream's device.
 [[nodiscard]] int processors_of(Stream& stream);
 
-/// Memory of the stream's device for the kernels that are queued while it lives; freed in stream
-/// order. Throws OutOfMemoryError.
+/// Memory on the stream's device for the kernels that are queued during its lifetime; freed in
+/// stream order. Throws OutOfMemoryError.
 class Scratch {
  public:
   Scratch(std::size_t bytes, Stream& stream);

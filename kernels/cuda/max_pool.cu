@@ -4,9 +4,9 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Max pooling, its gradient, and the gradient of that: a thread an element of the result. The
-// gradient is gathered from the places that see an element, in their order: no two threads add to
-// one number.
+// Max pooling, its gradient, and the gradient of that, with one thread per element of the result.
+// The gradient is gathered from the outputs whose windows contain an element, in order, so no two
+// threads add to one number.
 namespace braid::cuda {
 
 template <class E>
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Bits alone are moved.
+/// Copies only bits.
 template <class U>
 __global__ void __launch_bounds__(kThreads)
     max_pool_at_index(MaxPoolPickArgs args, ImagePlan plan, Divider width) {

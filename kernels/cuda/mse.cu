@@ -6,7 +6,7 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Mean (or sum) of squared differences of dense tensors, fused, and its gradient.
+// Fused mean (or sum) of squared differences of contiguous tensors, and its gradient.
 namespace braid::cuda {
 
 template <class E> struct LoadSquare {
@@ -30,7 +30,7 @@ template <class E> struct LoadSquare {
   }
 };
 
-/// (a - b) * factor, the factor read from the device: 2 * scale * dy[0].
+/// (a - b) * factor; the factor is read from device memory: 2 * scale * dy[0].
 template <class E> struct DifferenceTimes {
   double scale;
   const typename E::T* dy;

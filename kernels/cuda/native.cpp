@@ -27,7 +27,7 @@ NativeStream::NativeStream(const char* name, Stream& stream) : name_(name), stre
 }
 
 NativeStream::~NativeStream() {
-  // nobody is to find it later
+  // cleared, so that no later call reports it
   if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) (void)cudaGetLastError();
 }
 

@@ -6,22 +6,22 @@
 #include "cuda/kernels.hpp"
 #include "cuda/norm_sums.hpp"
 
-// Batch normalisation of dense [batch, channels, inner]: the sums of norm_sums.cu, then each
-// element by its channel's numbers.
+// Batch normalisation of contiguous [batch, channels, inner]: the sums of norm_sums.cu, then each
+// element is normalised with its channel's statistics.
 namespace braid::cuda {
 
-/// What an element becomes: y from x, or dx from x and dy.
+/// The computation of an element: y from x, or dx from x and dy.
 template <class E> struct ByChannel {
   using T = typename E::T;
   using A = typename E::A;
   const T* x;
-  const T* dy;  // null: forward
+  const T* dy;  // null in the forward pass
   T* out;
   const T* weight;  // or null
   const T* bias;
   const A* mean;
   const A* rstd;
-  const A* means;  // of dy and dy h, backward
+  const A* means;  // of dy and dy h, for the backward pass
   std::int64_t n, channels, inner;
   bool packs;
 

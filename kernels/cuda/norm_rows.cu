@@ -6,15 +6,15 @@
 #include "cuda/kernels.hpp"
 #include "cuda/norm_sums.hpp"
 
-// Normalisation of dense rows (layer, group, RMS norm): a warp for a row of up to 1024 elements, a
-// block for a longer one.
-// Traffic  a row of up to 8192 elements waits in registers: read once, written once; a longer one
+// Normalisation of contiguous rows (layer, group, RMS norm). A row of up to 1024 elements is
+// computed by a warp, a longer one by a block.
+// Traffic  a row of up to 8192 elements is held in registers: read once, written once. A longer one
 //          is read again, likely from a cache. Backward, x and dy are read once for dx and once for
 //          the weights' gradients.
 namespace braid::cuda {
 
-/// A row's weights: one for each `inner` elements; none: `rest`. Rows of runs have less than 2^32
-/// elements (checked): a division of 64 bits is a long way.
+/// A row's weights: one for each `inner` elements, or `rest` if there are none. Rows with inner > 1
+/// have less than 2^31 elements (checked), because a 64-bit division is slow.
 template <class E> struct RowWeights {
   const typename E::T* p;
   std::int64_t groups, count, inner;
@@ -39,13 +39,13 @@ template <class E> struct RowWeights {
   }
 };
 
-/// What the forward reads and writes.
+/// The inputs and outputs of the forward pass.
 template <class E> struct NormRows {
   using T = typename E::T;
   using A = typename E::A;
   const T* x;
   T* y;
-  A* mean;  // null: 0
+  A* mean;  // null: the mean is 0
   A* rstd;
   RowWeights<E> weight, bias;
   std::int64_t rows, n;
@@ -132,14 +132,14 @@ template <class E> __global__ void __launch_bounds__(kThreads) norm_rows_blocks(
   }
 }
 
-/// What the backward reads and writes.
+/// The inputs and outputs of the backward pass.
 template <class E> struct NormRowsBackward {
   using T = typename E::T;
   using A = typename E::A;
   const T* x;
   const T* dy;
   T* dx;
-  const A* mean;  // null: 0, and the mean of g stays
+  const A* mean;  // null: the mean is 0, and that of g is not subtracted
   const A* rstd;
   RowWeights<E> weight;
   std::int64_t rows, n;

@@ -5,8 +5,8 @@
 #include "cuda/device/math.cuh"
 #include "cuda/device/row_sum.cuh"
 
-// Two sums for each channel, in two steps: tiles of the batch, whose sums stand side by side, then
-// the tiles by a tree. No atomics: the order is fixed.
+// Two sums for each channel, in two steps: first per tile of the batch, then over the tiles as a
+// tree. No atomics, so the order is fixed.
 // Traffic  x (and dy) are read once.
 namespace braid::cuda {
 
@@ -16,7 +16,7 @@ template <class A> struct Two {
   A first, second;
 };
 
-/// What is summed, as the device sees it.
+/// The terms that are summed.
 template <class E> struct Terms {
   using T = typename E::T;
   using A = typename E::A;
@@ -40,7 +40,8 @@ template <class E> struct Terms {
   }
 };
 
-/// inner == 1: 32 channels and a tile of the batch for each block; its warps take every eighth row.
+/// inner == 1: each block has 32 channels and a tile of the batch; each of its warps adds every
+/// eighth row.
 template <class E>
 __global__ void __launch_bounds__(kThreads) sum_columns(Terms<E> in, typename E::A* parts) {
   using A = typename E::A;
@@ -94,7 +95,7 @@ __global__ void __launch_bounds__(kThreads) sum_runs(Terms<E> in, typename E::A*
   }
 }
 
-/// Where the sums go.
+/// The outputs.
 template <class E> struct Results {
   using T = typename E::T;
   using A = typename E::A;
@@ -107,7 +108,7 @@ template <class E> struct Results {
   A count, eps;
 };
 
-/// Σ of parts[t * step] for t in [0, tiles), tiles <= kMostTiles: neighbours first.
+/// Σ of parts[t * step] for t in [0, tiles), tiles <= kMostTiles, as a tree of neighbours.
 template <class A> BRAID_DEVICE A join_tiles(const A* parts, std::int64_t step, int tiles) {
   A level[7];  // of a binary counter
   int count = 0;

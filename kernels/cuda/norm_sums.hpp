@@ -5,35 +5,36 @@
 
 #include "cuda/launch.hpp"
 
-// Sums over the channels of dense [batch, channels, inner], which all normalisations need: one
-// kernel for what they sum and one for what becomes of the sums.
+// Sums over the channels of contiguous [batch, channels, inner], shared by all normalisations:
+// kernels that sum the terms, and one that computes the results from the sums.
 namespace braid::cuda {
 
 enum class ChannelTerms : std::uint8_t {
   elements,    ///< Σ x → mean
   deviations,  ///< Σ (x - mean)² → var and rstd
-  /// Σ dy → bias, Σ dy h → weight, h = (x - mean) rstd; both over the number of values → means
+  /// Σ dy → bias, Σ dy h → weight, h = (x - mean) rstd; both divided by the number of values →
+  /// means
   gradients
 };
 
-/// Statistics are those of the channel, or, with groups > 0, of the sample's group that the channel
-/// is in (channels / groups of them in each).
+/// Statistics are per channel, or, with groups > 0, per sample and group, where each group has
+/// channels / groups channels.
 struct ChannelSums {
   DType dtype;
   ChannelTerms terms;
   const void* x;
   const void* dy;
-  void* mean;  // elements: written. null: 0
-  void* rstd;  // deviations: written
-  void* var;   // deviations: written
+  void* mean;  // written for elements; null: the mean is 0
+  void* rstd;  // written for deviations
+  void* var;   // written for deviations
   void* weight;
   void* bias;
-  void* means;  // [2][channels], null: not wanted; so are weight and bias
+  void* means;  // [2][channels]; null if not wanted, as weight and bias
   double eps;
   std::int64_t batch, channels, inner, groups;
 };
 
-/// Needs batch, channels, inner > 0.
+/// Requires batch, channels, inner > 0.
 void channel_sums(const char* op, const ChannelSums& args, Stream& stream);
 
 }  // namespace braid::cuda

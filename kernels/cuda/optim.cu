@@ -6,14 +6,14 @@
 #include "cuda/kernels.hpp"
 
 // Optimizer steps: parameters, gradients and state are read and written once. The elements of many
-// items form one line of tiles, so that many small parameters are one launch; the list of items
-// travels in the kernel's arguments, without an allocation or a copy.
-// Each optimizer is one functor of an element; the walk is shared. Those that few programs use
-// share one kernel, which tells them apart at run time.
+// items are split into one sequence of tiles, so that many small parameters are one launch. The
+// list of items is passed in the kernel's arguments, without an allocation or a copy.
+// Each optimizer is one functor of an element; the iteration is shared. The rarely used optimizers
+// share one kernel, which selects among them at run time.
 namespace braid::cuda {
 
-// of one launch: its arguments stay under 4 KiB, and under the 32 764 bytes that CUDA has from 12.1
-// on
+// per launch: the kernel's arguments stay under 4 KiB, and under the 32 764 bytes that CUDA allows
+// from 12.1 on
 inline constexpr int kFewItems = 60, kManyItems = 540;
 inline constexpr std::int64_t kStepTile = 2048;  // elements
 
@@ -24,7 +24,7 @@ template <int N> struct StepItems {
   int count;
 };
 
-/// What a step reads and writes beside the parameters and the gradients.
+/// The state that a step reads and writes besides the parameters and the gradients.
 struct StepState {
   bool reads_m, writes_m, has_v, has_s;
 };
@@ -38,8 +38,8 @@ template <class T> struct StepMemory {
   T* s;
 };
 
-/// step(p, g, m, v, s) for N neighbouring elements. They wait as they are stored: a pack of 16-bit
-/// numbers is four registers, not eight.
+/// Calls step(p, g, m, v, s) for N neighbouring elements. They are held in their stored type: a
+/// pack of 16-bit numbers takes four registers, not eight.
 template <class E, int N, class F>
 BRAID_DEVICE void step_pack(const StepMemory<typename E::T>& at, int i, const StepState& state,
                             const F& step) {
@@ -95,7 +95,7 @@ BRAID_DEVICE void for_items(const StepItems<N>& items, const StepState& state, F
   }
 }
 
-/// The gradient as it is used: negated to maximize, with the decay of a coupled optimizer.
+/// The gradient that a step uses: negated to maximize, plus the decay of a coupled optimizer.
 template <class A> struct UsedGradient {
   A decay;
   bool maximize, with_decay;
@@ -150,12 +150,12 @@ template <class A> struct Adam {
   BRAID_HOST_DEVICE StepState state() const { return {true, true, true, amsgrad}; }
   BRAID_DEVICE void operator()(A& p, A g, A& m, A& v, A& s) const {
     const A gradient = used(g, p);
-    // Of two products one is rounded on its own: which one, the compiler might choose differently
-    // for another number of items.
+    // One of the two products is rounded separately. Otherwise the compiler might choose
+    // differently which of them to fuse for another number of items.
     m = multiply(beta1, m) + fresh1 * gradient;
     v = multiply(beta2, v) + fresh2 * gradient * gradient;
     A square = v;
-    if (amsgrad) square = s = v > s || v != v ? v : s;  // NaN propagates
+    if (amsgrad) square = s = v > s || v != v ? v : s;  // a NaN propagates
     p = p * keep - step_size * m / (sqrt_of(square) / root_bias2 + eps);
   }
 
@@ -279,7 +279,7 @@ template <int N, class F> void in_lists_of(const OptimItem* list, std::int64_t c
   }
   if (items.count > 0) launch(items);
 }
-/// One launch for up to kManyItems of them.
+/// One launch for up to kManyItems items.
 template <class F> void in_lists(const OptimItem* list, std::int64_t count, F launch) {
   if (count <= kFewItems) in_lists_of<kFewItems>(list, count, launch);
   else in_lists_of<kManyItems>(list, count, launch);
@@ -305,7 +305,7 @@ void adam(const AdamArgs& args, Stream& stream) {
   });
 }
 
-/// One launch for each kFewItems.
+/// One launch for each kFewItems items.
 template <class Args, class Put>
 void rare(const char* name, const Args& args, Stream& stream, Put put) {
   if (!is_floating(args.dtype)) fail_dtype(name, "a floating-point dtype", args.dtype);

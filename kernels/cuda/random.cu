@@ -8,12 +8,12 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Random numbers: the bits that <braid/core/philox.hpp> defines. A block makes four elements of up
-// to 32 bits, or one of 64; a thread makes 16 bytes. This file is compiled without contraction
-// (-fmad=false, -ffp-contract=off): every fused multiply-add is written out.
+// Random numbers with the bits that <braid/core/philox.hpp> defines. A Philox block gives four
+// elements of up to 32 bits, or one of 64; a thread writes 16 bytes. This file is compiled without
+// contraction (-fmad=false, -ffp-contract=off): every fused multiply-add is explicit.
 namespace braid::cuda {
 
-/// low + u * range, at most `limit`; mean + z * deviation.
+/// low + u * range, at most `limit`; or mean + z * deviation.
 template <class A> struct Scaling {
   A offset, factor, limit;
 };
@@ -26,7 +26,7 @@ template <class A> BRAID_DEVICE A scaled_uniform(A u, const Scaling<A>& scaling)
   return x > scaling.limit ? scaling.limit : x;
 }
 
-/// Those of the pack's numbers that lie before n.
+/// Stores the numbers of the pack whose index is below n.
 template <class T, int N>
 BRAID_DEVICE void store_numbers(T* out, std::int64_t at, std::int64_t n, bool aligned,
                                 const Pack<T, N>& pack) {
@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// The largest number of T below `high`, which uniform numbers stay at or under. T is one of the
-/// engine's own types: this runs on the host.
+/// Returns the largest number of T below `high`, the upper limit of uniform numbers. T is one of
+/// the engine's own types, because this runs on the host.
 template <class T> double below(double high) {
   using U = std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
@@ -116,7 +116,7 @@ template <class T> double below(double high) {
   if (value(t) < high || !(value(t) == value(t))) return value(t);
   U bits = std::bit_cast<U>(t);
   constexpr U sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
-  // below 0: the smallest negative number
+  // high is 0: the negative number closest to 0
   if ((bits & static_cast<U>(~sign)) == 0) bits = static_cast<U>(sign | 1);
   else bits = static_cast<U>((bits & sign) != 0 ? bits + 1 : bits - 1);
   return value(std::bit_cast<T>(bits));

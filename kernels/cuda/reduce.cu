@@ -11,8 +11,8 @@ void reduce(const ReduceArgs& args, Stream& stream) {
   if (args.keep.n <= 0) return;
   if (args.over.n <= 0) {
     if (args.op != ReduceOp::sum) fail_empty_reduction("reduce");
-    // The sum of nothing is 0 * scale, so that an empty mean is NaN. The loop's operand 0 is the
-    // output, as a fill wants it.
+    // The sum of no elements is 0 * scale, so that the mean of no elements is NaN. The loop's
+    // operand 0 is the output, as fill requires.
     const DType out = is_floating(args.dtype) ? args.dtype : DType::int64;
     return fill(FillArgs{.dtype = out,
                          .out = args.out,

@@ -5,7 +5,7 @@
 
 namespace braid::cuda {
 
-/// A NaN on either side wins. Integers are compared as int64.
+/// A NaN in either operand wins. Integers are compared as int64.
 template <class A> struct ExtremeReducer {
   using Acc = A;
   static constexpr int kParts = 2;

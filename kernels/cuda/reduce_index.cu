@@ -7,9 +7,9 @@ namespace braid::cuda {
 
 template <class A> struct Best {
   A value;
-  long long index;  // -1: none yet
+  long long index;  // -1: no element yet
 };
-/// Without padding: a copy would read it, uninitialised.
+/// Without padding, because copying the struct would read it uninitialised.
 template <> struct Best<float> {
   float value;
   int zero;
@@ -20,7 +20,7 @@ template <class A> BRAID_DEVICE Best<A> make_best(A value, long long index) {
   else return Best<A>{value, index};
 }
 
-/// The first of the largest (smallest) elements; a NaN counts as both. Ties are settled by the
+/// The first of the largest (smallest) elements; a NaN counts as both. Ties are broken by the
 /// index, so the order of joining does not matter.
 template <class A> struct IndexReducer {
   using Acc = Best<A>;
@@ -28,7 +28,7 @@ template <class A> struct IndexReducer {
   bool smallest;
   BRAID_DEVICE Acc none() const { return make_best(A(0), -1); }
   BRAID_DEVICE Acc join(Acc a, Acc b) const {
-    // field by field: a choice between structs would put them into memory
+    // field by field: selecting a struct would move both to local memory
     const bool first = wins(a, b);
     return make_best(first ? a.value : b.value, first ? a.index : b.index);
   }
@@ -48,7 +48,7 @@ template <class A> struct IndexReducer {
   }
 };
 
-/// The values of another loader with their places.
+/// The values of another loader with their indices.
 template <class V, class L> struct LoadIndexed : L {
   using L::kPack, L::base;
   explicit LoadIndexed(const ReduceArgs& args) : L(args) {}

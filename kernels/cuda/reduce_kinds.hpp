@@ -3,7 +3,7 @@
 
 namespace braid { class Stream; }
 
-// The parts of reduce.cu, in files of their own so that they compile side by side. args.over.n > 0.
+// The parts of reduce.cu, in separate files so that they compile in parallel. args.over.n > 0.
 namespace braid::cuda {
 
 void reduce_sum(const ReduceArgs& args, Stream& stream);

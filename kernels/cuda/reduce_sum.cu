@@ -5,7 +5,7 @@
 
 namespace braid::cuda {
 
-/// Integers are summed in unsigned numbers, which wrap around.
+/// Integers are summed in unsigned types, which wrap around.
 struct WriteInteger {
   std::int64_t* out;
   DeviceLoop<1> keep;

@@ -3,8 +3,8 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Means of windows, resizing, and the gradients of both: a thread an element of the result, which
-// adds up what it sees, row by row.
+// Means of windows, resizing, and the gradients of both: one thread per element of the result,
+// which sums its inputs row by row.
 namespace braid::cuda {
 
 template <class E>

@@ -6,12 +6,13 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// The steps of recurrent layers: gates become activations and the states after the step, and the
-// gradients of that. A thread has one cell: the batch of a step is small, so what counts is that it
-// is one launch. The kind is a uniform branch, so that there is one kernel a dtype.
+// The steps of recurrent layers: they compute the activations from the gates and the states after
+// the step, and the gradients of that. Each thread has one cell. The batch of a step is small, so
+// what matters is that a step is one launch. The kind is a uniform branch, so there is one kernel
+// per dtype.
 namespace braid::cuda {
 
-/// Element `at` of a matrix in memory, as a number.
+/// Element `at` of a matrix in memory, as a computed number.
 template <class E> BRAID_DEVICE typename E::A get(const void* p, std::int64_t at) {
   return E::load(static_cast<const typename E::T*>(p)[at]);
 }
@@ -26,7 +27,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t n = args.hidden, width = gates_of(args.kind) * n, cells = args.batch * n;
 #pragma unroll 1
   for (std::int64_t at = grid_thread(); at < cells; at += grid_threads()) {
-    // of the cell's gates, n apart
+    // `first` is the first of the cell's gates, which are n apart
     const std::int64_t row = hidden.divide(at, narrow), first = row * width + (at - row * n);
     if (args.lengths != nullptr && args.lengths[row] <= args.step) {
       put<E>(args.h, at, get<E>(args.h_before, at));

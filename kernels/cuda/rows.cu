@@ -7,8 +7,8 @@
 #include "cuda/kernels.hpp"
 
 // Rows of a table by index: embedding lookup and its gradient.
-// Indices   outside [low, table_rows) are reported (runtime/device_errors.hpp). Their rows of a
-//           lookup are NaN, or 0 in other dtypes; their rows of a gradient are left out.
+// Indices   outside [low, table_rows) are reported (runtime/device_errors.hpp). The lookup gives
+//           rows of NaN for them, or 0 in other dtypes; the gradient skips their rows.
 namespace braid::cuda {
 
 BRAID_DEVICE bool in_range(std::int64_t index, std::int64_t low, std::int64_t table_rows) {
@@ -18,7 +18,7 @@ BRAID_DEVICE std::int64_t wrapped(std::int64_t index, std::int64_t table_rows) {
   return index < 0 ? index + table_rows : index;
 }
 
-/// Rows of `width` units of U, the widest type that all rows are whole numbers of. `missing` is
+/// Rows consist of `width` units of U, the widest type whose size divides all rows. `missing` is
 /// stored for rows that do not exist.
 template <class U>
 __global__ void __launch_bounds__(kThreads)
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Indices alone are checked: rows without elements.
+/// For rows without elements: only checks the indices.
 __global__ void __launch_bounds__(kThreads)
     check_indices(const std::int64_t* index, std::int64_t low, std::int64_t table_rows,
                   std::int64_t rows, FaultSite site) {
@@ -51,7 +51,7 @@ void gather_as(const GatherRowsArgs& args, std::int64_t row_bytes, const FaultSi
                      n = args.rows * width;
   U missing;
   auto* bytes = reinterpret_cast<unsigned char*>(&missing);
-  // all ones are a NaN of every format
+  // all ones are a NaN in every format
   for (std::size_t k = 0; k < sizeof(U); ++k) bytes[k] = is_floating(args.dtype) ? 0xff : 0;
   run("gather_rows", gather_units<U>, blocks_for(n, kThreads), kThreads, stream,
       static_cast<const U*>(args.table), args.index, static_cast<U*>(args.out),
@@ -76,9 +76,9 @@ void gather_rows(const GatherRowsArgs& args, Stream& stream) {
   gather_as<std::uint8_t>(args, row_bytes, site, stream);
 }
 
-/// A block owns the table rows whose low bits are its number, so each row gets its additions in the
-/// order of the indices. It looks at all indices, kThreads at a time, and lists its own in order;
-/// each thread then adds to its own columns.
+/// A block owns the table rows whose low bits are its index, so each row gets its additions in the
+/// order of the indices. It reads all indices, kThreads at a time, and lists its own in order; each
+/// thread then adds its own columns.
 template <class E>
 __global__ void __launch_bounds__(kThreads)
     scatter_add(typename E::T* table, const std::int64_t* index, const typename E::T* dy,
@@ -106,7 +106,8 @@ __global__ void __launch_bounds__(kThreads)
       if (w < warp_of_thread()) place += count[w];
       all += count[w];
     }
-    // Those of the tile before have been used: every thread has come to the barrier above since.
+    // The entries of the previous tile have been used: since then, every thread has reached the
+    // barrier above.
     if (mine) source[place] = i, target[place] = row;
     __syncthreads();
     for (int k = 0; k < all; ++k)

@@ -6,13 +6,13 @@
 #include "cuda/kernels.hpp"
 
 // Running sums and products, and linear recurrences, computed in double (integers: modulo 2^64).
-// All three are the recurrence y_j = a_j y_{j-1} + x_j, whose steps are joined in pairs (Blelloch
+// All three are the recurrence y_j = a_j y_{j-1} + x_j, whose steps are combined in pairs (Blelloch
 // 1990, "Prefix sums and their applications", 1.4): a sum has a = 1, a product has no x. A block
-// takes a line tile by tile: four elements a thread, then a tree over the warp, then over the
-// warps. Short lines, and lines that lie side by side, are taken by a thread each.
+// scans a line tile by tile: four elements per thread, then a tree over the warp, then over the
+// warps. Short lines, and scans along outer dims, use one thread per line.
 namespace braid::cuda {
 
-/// A stretch of steps: y becomes factor * y + term.
+/// A sequence of steps: y becomes factor * y + term.
 template <class A> struct Steps {
   A factor, term;
 };
@@ -59,7 +59,7 @@ template <class A> BRAID_DEVICE Steps<A> step_at(const ScanArgs& args, std::int6
   return {args.op == ScanOp::recurrence ? load_wide<A>(args.a, args.dtype, i) : A(1), x};
 }
 
-/// A thread a line.
+/// One thread per line.
 template <class A> __global__ void __launch_bounds__(kThreads) scan_threads(ScanArgs args) {
   for (std::int64_t line = grid_thread(); line < args.outer * args.inner; line += grid_threads()) {
     const Places at = places_of(args, line);
@@ -74,13 +74,13 @@ template <class A> __global__ void __launch_bounds__(kThreads) scan_threads(Scan
 
 constexpr int kEach = 4, kTileLength = kThreads * kEach;
 
-/// A block a line.
+/// One block per line.
 template <class A> __global__ void __launch_bounds__(kThreads) scan_blocks(ScanArgs args) {
   SIMT_SHARED(Steps<A>, warps, [kWarps]);
   const bool product = args.op == ScanOp::prod;
   for (std::int64_t line = blockIdx.x; line < args.outer * args.inner; line += gridDim.x) {
     const Places at = places_of(args, line);
-    Steps<A> before{A(1), A(0)};  // all tiles so far
+    Steps<A> before{A(1), A(0)};  // the steps of all tiles so far
     for (std::int64_t tile = 0; tile < args.n; tile += kTileLength) {
       const std::int64_t first = tile + static_cast<std::int64_t>(threadIdx.x) * kEach;
       Steps<A> own[kEach];
@@ -90,7 +90,7 @@ template <class A> __global__ void __launch_bounds__(kThreads) scan_blocks(ScanA
                                     : Steps<A>{A(1), A(0)};
         if (k > 0) own[k] = join(own[k - 1], own[k]);
       }
-      Steps<A> upto = own[kEach - 1];  // of the lanes up to this one
+      Steps<A> upto = own[kEach - 1];  // the steps of the lanes up to this one
 #pragma unroll
       for (int apart = 1; apart < 32; apart *= 2) {
         const Steps<A> left{__shfl_up_sync(kFullWarp, upto.factor, apart),
@@ -99,7 +99,7 @@ template <class A> __global__ void __launch_bounds__(kThreads) scan_blocks(ScanA
       }
       if (lane_of_thread() == 31) warps[warp_of_thread()] = upto;
       __syncthreads();
-      // What comes before this thread: the tiles, the warps, the lanes.
+      // The steps before this thread: the tiles, the warps, the lanes.
       Steps<A> start = before;
       for (int w = 0; w < kWarps; ++w) {
         if (w < warp_of_thread()) start = join(start, warps[w]);

@@ -4,13 +4,13 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Softmax and log-softmax of dense rows, and their gradients: a warp for a row of up to 1024
-// elements, a block for a longer one. x and y may be one.
-// Traffic  a row of up to 8192 elements waits in registers: it is read once and written once. A
+// Softmax and log-softmax of contiguous rows, and their gradients. A row of up to 1024 elements is
+// computed by a warp, a longer one by a block. x and y may be the same memory.
+// Traffic  a row of up to 8192 elements is held in registers: it is read once and written once. A
 //          longer one is read twice, the second time likely from a cache.
 namespace braid::cuda {
 
-/// A row of only -inf, or with a NaN or +inf, becomes NaN: its sum is one.
+/// A row of only -inf, or with a NaN or +inf, becomes NaN, because its sum is NaN.
 template <class E, class G>
 BRAID_DEVICE void softmax_held(const G& group, const typename E::T* x, typename E::T* y, int n,
                                bool packs, bool log) {

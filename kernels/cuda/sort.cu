@@ -4,13 +4,13 @@
 #include "cuda/device/loop.cuh"
 #include "cuda/kernels.hpp"
 
-// Stable sorts of rows, by keys: unsigned numbers in the order of the elements, with their places
-// to settle ties. Tiles are sorted in shared memory by a bitonic network (Batcher 1968) whose every
-// step is ascending; then runs are merged two by two: each entry finds its place in the merged run
-// by a binary search in the other.
+// Stable sorts of rows by keys: unsigned numbers that are ordered as the elements, with their
+// indices to break ties. Tiles are sorted in shared memory by a bitonic network (Batcher 1968)
+// whose every step is ascending. Then runs are merged in pairs: each entry finds its position in
+// the merged run by a binary search in the other run.
 namespace braid::cuda {
 
-struct alignas(16) Entry {  // read and written at once
+struct alignas(16) Entry {  // read and written in one access
   unsigned long long key;
   long long place;
 };
@@ -26,7 +26,7 @@ BRAID_DEVICE std::uint32_t float_bits(float x) {
   memcpy(&u, &x, sizeof u);
   return u;
 }
-/// Unsigned bits in the order of the numbers: NaN last and all equal, -0 as 0.
+/// Unsigned bits that are ordered as the numbers: NaNs are last and all equal, -0 equals 0.
 BRAID_DEVICE unsigned long long key_of_float(float x) {
   if (is_nan(x)) return 0xffffffffu;
   const std::uint32_t u = float_bits(x == 0.0f ? 0.0f : x);
@@ -80,8 +80,9 @@ BRAID_DEVICE void write(const SortArgs& args, std::int64_t row, std::int64_t i,
   }
 }
 
-/// Segments (whole rows, or a row's parts of kTileEntries) of up to `width` entries, a power of
-/// two, as many as fit in a tile. Whole rows are written as results, others as runs to `entries`.
+/// Sorts segments (whole rows, or parts of kTileEntries of a row) of up to `width` entries, a power
+/// of two, as many as fit in a tile. Whole rows are written as results, others as runs to
+/// `entries`.
 __global__ void __launch_bounds__(kThreads)
     sort_tiles(SortArgs args, Entry* entries, std::int64_t segments, std::int64_t in_row,
                int width) {
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Runs of `width` entries, two by two, from one buffer to the other.
+/// Merges runs of `width` entries in pairs, from one buffer to the other.
 __global__ void __launch_bounds__(kThreads)
     merge_runs(const Entry* from, Entry* to, std::int64_t all, std::int64_t n, std::int64_t width) {
   for (std::int64_t e = grid_thread(); e < all; e += grid_threads()) {
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(kThreads)
     std::int64_t low = 0, high = n - other < width ? n - other : width;
     if (high < 0) high = 0;
     const Entry* const partner = from + row * n + other;
-    while (low < high) {  // how many of the other run come before this one
+    while (low < high) {  // counts the entries of the other run that come before this one
       const std::int64_t middle = (low + high) / 2;
       if (goes_before(partner[middle], own)) low = middle + 1;
       else high = middle;

@@ -1,5 +1,5 @@
-# The sources of the CUDA backend; paths from the folder kernels.
-# By the C++ compiler: they see the CUDA runtime through simt/cuda_runtime.hpp.
+# The sources of the CUDA backend; paths are relative to the folder kernels.
+# Compiled by the C++ compiler: they see the CUDA runtime through simt/cuda_runtime.hpp.
 set(BRAID_CUDA_RUNTIME_SOURCES
   cuda/cublas.cpp
   cuda/cublas_library.cpp
@@ -18,7 +18,7 @@ set(BRAID_CUDA_RUNTIME_SOURCES
   cuda/runtime/stream.cpp
   cuda/table.cpp
 )
-# By nvcc, or by the C++ compiler against the emulation.
+# Compiled by nvcc, or by the C++ compiler against the emulation.
 set(BRAID_CUDA_KERNEL_SOURCES
   cuda/activation.cu
   cuda/attention.cu
@@ -62,8 +62,9 @@ set(BRAID_CUDA_KERNEL_SOURCES
 if(BRAID_CUDA STREQUAL "SIMT")
   list(APPEND BRAID_CUDA_KERNEL_SOURCES cuda/cublas_stand_in.cu)
 endif()
-# Of them, those in which no compiler may fuse a product with a sum: random.cu, whose bits are
-# promised, and resample.cu, where the sum cancels (o * scale + shift less its integer is a weight).
+# Those of them in which no compiler may fuse a product with a sum: random.cu, whose bits are
+# guaranteed, and resample.cu, where the sum cancels (a weight is o * scale + shift minus its
+# integer part).
 set(BRAID_CUDA_EXACT_SOURCES
   cuda/random.cu
   cuda/resample.cu

@@ -6,7 +6,7 @@
 #include "cuda/kernels.hpp"
 #include "cuda/table_parts.hpp"
 
-// out = f(x), element by element.
+// out = f(x), elementwise.
 namespace braid::cuda {
 
 struct Negate {
@@ -70,14 +70,15 @@ struct Cos {
 struct Reciprocal {
   template <class A> BRAID_DEVICE A operator()(A x) const { return A(1) / x; }
 };
-/// x^0, x^1 and x^3; the square and the reciprocal have their own.
+/// x^0, x^1 and x^3; the square and the reciprocal have separate functors.
 struct SmallPower {
   int exponent;
   template <class A> BRAID_DEVICE A operator()(A x) const {
     return exponent == 0 ? A(1) : exponent == 1 ? x : x * x * x;
   }
 };
-/// In float only if the exponent is one: its rounding would be an error of the logarithm's size.
+/// In float only if the exponent is a float: rounding it would cause an error proportional to log
+/// x.
 struct Power {
   double exponent;
   bool narrow;
@@ -115,7 +116,7 @@ void power(const UnaryArgs& args, Stream& stream) {
     return floating_map(args, SmallPower{static_cast<int>(alpha)}, stream);
   if (alpha == 2.0) return floating_map(args, Square{}, stream);
   if (alpha == -1.0) return floating_map(args, Reciprocal{}, stream);
-  // The comparison is true for infinities and false for NaN, which is a double's power then.
+  // The comparison is true for infinities and false for NaN, which then uses pow of double.
   floating_map(args, Power{alpha, static_cast<double>(static_cast<float>(alpha)) == alpha}, stream);
 }
 
@@ -138,7 +139,7 @@ void unary(const UnaryArgs& args, Stream& stream) {
     case UnaryOp::square: return number_map(args, Square{}, stream);
     case UnaryOp::sign: return number_map(args, Sign{}, stream);
     case UnaryOp::pow_scalar: return power(args, stream);
-    default: break;  // the functions, see unary_functions.cu
+    default: break;  // the functions in unary_functions.cu
   }
 }
 

@@ -5,8 +5,8 @@
 #include "cuda/errors.hpp"
 #include "cuda/table_parts.hpp"
 
-// out = f(x) for the rarer functions. One kernel a dtype chooses by a switch that all threads take
-// alike: twenty functions cost no twenty kernels.
+// out = f(x) for the less common functions. There is one kernel per dtype, which selects the
+// function with a switch that does not diverge, instead of twenty kernels.
 namespace braid::cuda {
 
 BRAID_DEVICE float function_of(UnaryOp op, float x) {
@@ -59,7 +59,7 @@ BRAID_DEVICE double function_of(UnaryOp op, double x) {
 }
 
 struct Function {
-  static constexpr int kAtOnce = 1;  // the switch stands once
+  static constexpr int kAtOnce = 1;  // the switch is not unrolled
   UnaryOp op;
   template <class A> BRAID_DEVICE A operator()(A x) const { return function_of(op, x); }
 };

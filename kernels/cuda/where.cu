@@ -3,7 +3,7 @@
 #include "cuda/device/map.cuh"
 #include "cuda/kernels.hpp"
 
-// out = condition ? a : b, as bits: any dtype by the size of its elements.
+// out = condition ? a : b, as bits: works for any dtype by the size of its elements.
 namespace braid::cuda {
 
 template <class T> struct Select {

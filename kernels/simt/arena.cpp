@@ -14,7 +14,7 @@
 namespace braid::simt {
 
 namespace {
-// more than any device's shared memory, with room for red zones
+// more than the shared memory of any device, with room for red zones
 constexpr std::size_t kArenaBytes = 1 << 20;
 constexpr std::size_t kRedZone = 64;
 }  // namespace

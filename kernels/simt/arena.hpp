@@ -6,17 +6,17 @@
 
 namespace braid::simt {
 
-/// One array in the shared memory of the running block.
+/// An array in the shared memory of the running block.
 struct SharedSlot {
-  const detail::SharedArray* array;  ///< nullptr: the dynamic one
+  const detail::SharedArray* array;  ///< nullptr: the dynamic array
   char* begin;
   std::size_t bytes;
   const char* name;
   std::size_t element;
 };
 
-/// The shared memory of the block that runs: arrays with red zones between them, filled with NaN
-/// when they first appear in a block.
+/// The shared memory of the running block: arrays with red zones between them. An array is filled
+/// with NaN when the block first uses it.
 class Arena {
  public:
   Arena();
@@ -24,18 +24,18 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   ~Arena();
 
-  /// Forgets the arrays of the last block.
+  /// Removes the arrays of the previous block.
   void reset();
-  /// The slot of an array, or nullptr if the block has none yet.
+  /// Returns the slot of an array, or nullptr if the block has not used it yet.
   [[nodiscard]] const SharedSlot* find(const detail::SharedArray* array) const noexcept {
     for (const SharedSlot& s : slots_)
       if (s.array == array) return &s;
     return nullptr;
   }
-  /// A new array; nullptr if the arena is full.
+  /// Adds an array. Returns nullptr if the arena is full.
   const SharedSlot* add(const detail::SharedArray* array, std::size_t bytes, std::size_t align,
                         const char* name, std::size_t element);
-  /// Sum of the arrays' sizes, as a device would count them.
+  /// The sum of the arrays' sizes, as a device counts them.
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
   [[nodiscard]] bool holds(const void* p) const noexcept {
     return static_cast<std::size_t>(static_cast<const char*>(p) - memory_) < bytes();

@@ -1,6 +1,6 @@
 #pragma once
-// CUDA's atomics for a plain C++ compiler: real host atomics, so that they are right when blocks
-// run on several host threads too.
+// CUDA's atomics for a plain C++ compiler. They are real host atomics, so they also work when
+// blocks run on several host threads.
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -11,11 +11,11 @@
 
 namespace braid::simt::detail {
 
-/// Tells checker, profiler and watchdog of an atomic on [p, p + bytes). Throws nothing; a finding
-/// leaves the kernel.
+/// Reports an atomic on [p, p + bytes) to the checker, the profiler and the watchdog. Throws
+/// nothing; a finding leaves the kernel.
 void atomic_access(const void* p, std::size_t bytes, Location where);
-/// An atomic that changed nothing (a lock that was taken, a flag that was read): the watchdog
-/// counts them.
+/// Reports an atomic that changed nothing (a lock that was taken, a flag that was read). The
+/// watchdog counts these.
 void atomic_in_vain(const void* p, Location where);
 
 template <class T, class F> SIMT_NO_CHECK inline T update(T* p, Location where, F next) {

@@ -51,10 +51,10 @@ bool BlockOrder::publishes(const Release& release, std::uint32_t then, unsigned 
     if (fence.tick > release.tick) continue;
     const bool carried =
         fence.thread == release.thread || fence.tick <= release.barrier ||
-        // the fence comes before the atomic
+        // a warp barrier orders the fence before the atomic
         (fence.thread / 32 == release.thread / 32 && fence.tick <= release.warp_tick);
     if (!carried) continue;
-    // the whole block's, before the barrier before the fence
+    // everything that the block did before the barrier that precedes the fence
     if (then < fence.barrier) return true;
     if (fence.thread == writer && then < fence.tick) return true;  // the fencing thread's own
   }
@@ -66,8 +66,8 @@ bool BlockOrder::visible(const Acquisition& a, unsigned t, std::uint32_t barrier
          (a.thread / 32 == t / 32 && a.tick < warp_tick_[t / 32]);
 }
 
-// With a list of what is left to look at, not by recursion: a chain over many variables would not
-// fit on a fiber's stack.
+// Uses a work list instead of recursion: a chain over many variables would overflow a fiber's
+// stack.
 bool BlockOrder::reaches(const Acquisition& start, std::uint32_t block, std::uint32_t then,
                          unsigned writer, Seen& seen) const {
   std::vector<const Acquisition*> left{&start};
@@ -85,7 +85,7 @@ bool BlockOrder::reaches(const Acquisition& start, std::uint32_t block, std::uin
                          r < releases.begin() + static_cast<std::ptrdiff_t>(a.count);
          ++r)
       if (publishes(*r, then, writer)) return true;
-    for (std::size_t i = from; i < a.count; ++i)  // through a block between
+    for (std::size_t i = from; i < a.count; ++i)  // through another block
       for (std::size_t j = 0; j < releases[i].acquired; ++j) {
         const Acquisition& next = blocks_[releases[i].block].acquired[j];
         const auto known = seen.find(next.variable);

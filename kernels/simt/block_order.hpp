@@ -6,20 +6,21 @@
 
 namespace braid::simt {
 
-/// The order between the blocks of one grid. Blocks are not ordered, except through a fence and an
-/// atomic: what a thread wrote before its __threadfence is visible to whoever later sees an atomic
-/// that the thread (or, after a barrier, its block) did after the fence. So a "last block" that
-/// counts itself in with an atomic may read what the other blocks wrote before they did; without
-/// the fence it may not.
+/// The ordering between the blocks of one grid. Blocks are unordered, except through a fence and an
+/// atomic. Suppose that a thread writes, calls __threadfence, and then it (or, after a barrier,
+/// another thread of its block) performs an atomic. The writes are then visible to any thread that
+/// later observes this atomic. So a block that learns from an atomic counter that it is the last
+/// one may read what the other blocks wrote before they incremented the counter. Without the fence
+/// it may not.
 ///
-/// Costs nothing in a grid without __threadfence.
+/// Has no cost in a grid without __threadfence.
 class BlockOrder {
  public:
   void grid_begin();
-  /// `tick` is the first of the block.
+  /// `tick` is the block's first tick.
   void block_begin(std::uint32_t tick);
-  /// Thread t fences; all that it did has a smaller tick. `barrier` is the tick of the block's last
-  /// barrier.
+  /// Records a fence of thread t. Everything that the thread did before has a smaller tick.
+  /// `barrier` is the tick of the block's last barrier.
   void fence(unsigned t, std::uint32_t tick, std::uint32_t barrier);
   void warp_barrier(unsigned warp, std::uint32_t tick) {
     if (active_) warp_tick_[warp] = tick;
@@ -27,12 +28,12 @@ class BlockOrder {
   void atomic(const void* address, unsigned t, std::uint32_t tick, std::uint32_t barrier);
   [[nodiscard]] bool active() const noexcept { return active_; }
 
-  /// True if what thread `writer` of an earlier block did at `then` is visible to thread t of the
-  /// running block. A `writer` of kAnyThread must have published with a barrier between.
+  /// Returns true if what thread `writer` of an earlier block did at `then` is visible to thread t
+  /// of the running block. If `writer` is kAnyThread, a barrier before the fence is required.
   [[nodiscard]] bool ordered(std::uint32_t then, unsigned writer, unsigned t,
                              std::uint32_t barrier) const;
-  /// True if that holds for all earlier blocks of the grid, whatever they did before they counted
-  /// themselves in.
+  /// Returns true if everything that all earlier blocks of the grid did before their atomics is
+  /// visible.
   [[nodiscard]] bool all_ordered(unsigned t, std::uint32_t barrier) const;
   static constexpr unsigned kAnyThread = ~0u;
 
@@ -41,17 +42,17 @@ class BlockOrder {
     unsigned thread;
     std::uint32_t tick, barrier;
   };
-  // An atomic after which others may see what its block fenced before.
+  // An atomic that makes visible what its block did before its fences.
   struct Release {
     std::uint32_t block;
     unsigned thread;
     std::uint32_t tick, barrier, warp_tick;
-    std::size_t acquired;  // of the block's own acquisitions, at that time
+    std::size_t acquired;  // how many acquisitions the block had at that time
   };
   struct Variable {
     std::vector<Release> releases;
   };
-  // An atomic that saw the first `count` releases of a variable.
+  // An atomic that observed the first `count` releases of a variable.
   struct Acquisition {
     const Variable* variable;
     std::size_t count;

@@ -41,7 +41,8 @@ Checker::Checker() : shared_cells_((std::size_t{1} << 20) / 4 * sizeof(Cell)) {
 void Checker::operation_begin() {
   auto& map = MemoryMap::instance();
   map.collect();
-  // after days of work: forget everything rather than count wrong
+  // the counters are nearly full (after days of work): forget everything, so as not to report
+  // falsely
   if (tick_ > kLastTick || sets_.count() > kMostSets) {
     map.clear_cells();
     shared_cells_.clear();
@@ -114,7 +115,7 @@ void Checker::warp_barrier(unsigned w, unsigned mask) noexcept {
   for (unsigned i = 0; i < 32; ++i)
     if (mask >> i & 1) std::memcpy(clock_[w][i], joined, sizeof joined);
   moved_warps_ |= 1u << w;
-  if (full) {  // clocks start again; what happened before counts as ordered
+  if (full) {  // the clocks restart; everything before counts as ordered
     for (; moved_warps_ != 0; moved_warps_ &= moved_warps_ - 1)
       std::memset(clock_[std::countr_zero(moved_warps_)], 0, sizeof clock_[0]);
     barrier_tick_ = ++tick_;
@@ -135,7 +136,7 @@ void Checker::add_shared(const SharedSlot& slot) {
       static_cast<Cell*>(shared_cells_.data()) + static_cast<std::size_t>(slot.begin - arena_) / 4;
   r.name = slot.name;
   r.element = slot.element;
-  if (shared_.size() == shared_.capacity()) last_ = &none_;  // they move
+  if (shared_.size() == shared_.capacity()) last_ = &none_;  // the regions move
   shared_.push_back(r);
 }
 
@@ -145,8 +146,8 @@ bool Checker::ask_order(std::uint32_t op) {
   return true;
 }
 
-// Did an access of `who`, at its warp clock, happen before what the running thread does now? Within
-// one interval between block barriers.
+// Returns true if an access of `who`, at warp clock `clock`, happened before the running thread's
+// current access. Only valid within one interval between block barriers.
 bool Checker::ordered(std::uint16_t who, std::uint16_t clock, std::uint32_t lanes) const noexcept {
   if (who == me()) return true;
   const unsigned w = thread_ / 32;
@@ -167,14 +168,14 @@ unsigned Checker::first_writer(const Cell& c, unsigned mask) {
   return 0;
 }
 
-// The last write to the bytes of `mask` against an access now.
+// Checks an access against the last write to the bytes of `mask`.
 inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char* a, Access mode,
                                    Site site) {
   if (c.others != 0) check_others(r, c, mask, a, mode, site);
   if (mode == Access::atomic && c.atomic) return;
   if (mode == Access::read && c.many_atomics) check_atomics(r, c, a, site);
   if (c.write_tick >= barrier_tick_) {
-    // a counter that the last to count sets back
+    // allowed: the last thread to increment a counter resets it
     if (c.atomic && mode == Access::write && last_atomic_ == a) return;
     for (unsigned b = 0; b < 4; ++b)
       if ((mask >> b & 1) && c.writer[b] != 0 && !ordered(c.writer[b], c.write_clock, 0))
@@ -201,7 +202,7 @@ inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char
     });
 }
 
-// The reads since the last write against a write now.
+// Checks a write against the reads since the last write.
 inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char* a, Access mode,
                                    Site site) {
   if (!r.shared()) {
@@ -274,7 +275,7 @@ inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a,
     c.read_lanes = (joined ? c.read_lanes : 0) | 1u << (thread_ % 32);
     bool kept = joined;
     for (unsigned b = 0; b < 4; ++b) kept |= !(mask >> b & 1) && c.reader[b] != 0;
-    // the older: rather overlook a race than make one up
+    // the older clock: a missed race is better than a false one
     c.read_clock = kept ? std::min(c.read_clock, clock) : clock;
   }
   if (!r.shared() && (c.read_op != op_ || (c.read_bytes & mask) != mask)) set_reader_op(c, mask);
@@ -322,7 +323,8 @@ inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a
   c.write_site = site;
 }
 
-// Is every byte given out, and, for a read, written? A write makes it so.
+// Reports bytes that are not allocated and, for reads and atomics, bytes that are not initialised.
+// Writes and atomics mark bytes as initialised.
 inline void Checker::check_global(Region& r, const char* a, std::size_t offset, std::size_t bytes,
                                   Access mode, Site site) {
   std::uint8_t* state = r.state + offset / 4;
@@ -413,14 +415,14 @@ void Checker::async_issue(void* shared, std::size_t size, const void* global, st
   access(shared, size, Access::write, site);
   Region* r = find_shared(static_cast<const char*>(shared));
   Cell* c = r->cells + static_cast<std::size_t>(static_cast<char*>(shared) - r->begin) / 4;
-  // until it lands
+  // until the copy completes
   for (std::size_t i = 0; i < size / 4; ++i) c[i].initialised = 0, c[i].in_flight = 15;
 }
 
 void Checker::async_land(void* shared, std::size_t size, const void* global, std::size_t bytes,
                          Location where) {
   const Site site = site_of(where);
-  Profiler* profiler = std::exchange(profiler_, nullptr);  // counted when it was issued
+  Profiler* profiler = std::exchange(profiler_, nullptr);  // was counted at the issue
   if (bytes != 0) access(global, bytes, Access::read, site, false);
   access(shared, size, Access::write, site);
   profiler_ = profiler;

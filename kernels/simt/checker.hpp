@@ -21,33 +21,33 @@ class Scheduler;
 
 enum class Access : std::uint8_t { read, write, atomic };
 
-/// True if the program has kernels that tell the checker of their loads and stores. In one that has
-/// none nothing is checked: the vector accesses and atomics alone, which report themselves, would
-/// look wrong without the rest.
+/// Returns true if the program has kernels that report their loads and stores to the checker.
+/// Without such kernels nothing is checked: vector accesses and atomics, which report themselves,
+/// would look wrong without the other accesses.
 [[nodiscard]] bool kernels_are_instrumented() noexcept;
 
-/// Looks at every load and store of instrumented kernels, and at every atomic, fence and barrier.
-/// One grid, copy or memset at a time.
+/// Checks every load and store of instrumented kernels, and every atomic, fence and barrier.
+/// Handles one grid, copy or memset at a time.
 ///
-/// Order it knows: program order of a thread; __syncthreads; __syncwarp (exact, by vector clocks,
-/// for partial masks too); fences and atomics between blocks (BlockOrder); between operations what
-/// the runtime says (happens_before). Two accesses to the same byte, one of them a write, not both
-/// atomic, without an order: a race. It never takes a race for one where there is none; it can
-/// overlook some, where one cell cannot remember all that happened: accesses of more than two
-/// concurrent operations, or of partial words in different intervals.
+/// Orderings that it knows: program order of a thread; __syncthreads; __syncwarp (exact, by vector
+/// clocks, also for partial masks); fences and atomics between blocks (BlockOrder); between
+/// operations, what the runtime reports (happens_before). Two unordered accesses to the same byte
+/// are a race if at least one is a write and not both are atomic. There are no false positives.
+/// Some races are missed, because a cell cannot record everything: for example unordered accesses
+/// of dozens of operations (OpSets), or accesses to parts of a word in different intervals.
 class Checker {
  public:
-  /// Held while an operation is checked. At most one lives at a time; others wait.
+  /// Returns the only checker of the process. Hold grid_mutex() (grid_lock.hpp) while using it.
   static Checker& instance();
-  /// The one that watches the kernel on this host thread now, or nullptr.
+  /// Returns the checker that watches the kernel running on this host thread, or nullptr.
   static Checker* active() noexcept;
-  /// Until the next grid: what the making of a report does is not checked. A kernel's file may have
-  /// instrumented copies of functions that it uses.
+  /// Stops checking until the next grid begins. Code that builds a report must not be checked, but
+  /// a kernel's file may contain instrumented copies of functions that it uses.
   static void pause() noexcept;
 
   void grid_begin(Scheduler& scheduler, Profiler* profiler);
   void grid_end() noexcept;
-  /// A thread has returned, or a block starts.
+  /// Called when a thread returns or a block starts.
   void progress() noexcept { deadline_ = accesses_ + progress_limit_; }
   void block_begin();
   void block_end();
@@ -71,7 +71,7 @@ class Checker {
   /// `aligned`: the access must be aligned to its size.
   void access(const void* p, std::size_t bytes, Access mode, Site site, bool aligned = true);
 
-  // Operations other than kernels.
+  // For operations other than kernels.
   void set_op(std::uint32_t op, int device) noexcept {
     op_ = op;
     device_ = device;
@@ -107,8 +107,8 @@ class Checker {
   }
   static unsigned first_writer(const Cell& c, unsigned mask);
 
-  // Findings: each is noted by a function that returns, so that its texts are freed, and then the
-  // kernel is left.
+  // Findings. Each is recorded by a function that returns, so that its strings are freed. Only then
+  // is the kernel left.
   void note(Finding finding, const Region* r, Site site, const std::string& text, Site other = 0);
   void note_race(Region& r, const char* a, Access mode, Site site, std::uint16_t who,
                  const char* did, Site other, const char* why);
@@ -138,7 +138,7 @@ class Checker {
   unsigned thread_ = 0;
   const char* stack_ = nullptr;
   std::size_t stack_bytes_ = 0;
-  const char* variables_ = nullptr;  // threadIdx and its like
+  const char* variables_ = nullptr;  // threadIdx and the other built-in variables
   std::size_t variables_bytes_ = 0;
   Region none_;
   Region* last_ = &none_;
@@ -151,12 +151,12 @@ class Checker {
   ShadowMemory shared_cells_;
   std::uint32_t tick_ = 0, barrier_tick_ = 0, block_tick_ = 0, launch_tick_ = 0;
   std::uint32_t op_ = 0;
-  int device_ = -1;                   // any
+  int device_ = -1;                   // -1: any
   std::uint32_t known_[kKnown] = {};  // operations that are ordered before this one
   std::uint64_t accesses_ = 0, deadline_ = 0, progress_limit_ = 0;
   const char* spin_[2] = {};
   std::uint32_t idle_ = 0, spin_limit_ = 0;
-  std::uint32_t moved_warps_ = 0;  // whose clocks are not zero
+  std::uint32_t moved_warps_ = 0;  // warps whose clocks are not zero
   BlockOrder blocks_;
   OpSets sets_;
   struct EarlierAtomic {
@@ -164,12 +164,12 @@ class Checker {
     unsigned thread;
     Site site;
   };
-  // one of another block, where several blocks have updated a word
+  // an earlier atomic of another block, for words that several blocks have updated
   std::unordered_map<const Cell*, EarlierAtomic> earlier_atomics_;
   const void* last_atomic_ = nullptr;  // of the running thread
   std::pair<const char*, const char*> constants_{};
-  std::exception_ptr error_;  // of an operation that is no kernel
-  // [warp][lane][other lane]: what lane knows of the other's warp barriers
+  std::exception_ptr error_;  // of an operation that is not a kernel
+  // [warp][lane][other lane]: the latest warp barrier of the other lane that this lane knows of
   std::uint16_t clock_[32][32][32] = {};
 
   Checker();

@@ -1,5 +1,5 @@
-// Where an address of a kernel's access lies: shared memory, an allocation, or what may be read
-// without a check.
+// Finds what the address of a kernel's access belongs to: shared memory, an allocation, or memory
+// that may be read without a check.
 #include <link.h>
 
 #include <algorithm>
@@ -43,7 +43,8 @@ Region* Checker::find(const char* a, std::size_t bytes, Access mode, Site site) 
   return r;
 }
 
-// The launch arguments, and constants of the program: what is read-only when the program runs.
+// True for reads of launch arguments and of the program's constants, which are read-only at run
+// time.
 bool Checker::harmless(const char* a, Access mode) {
   if (mode != Access::read) return false;
   const char* closure = reinterpret_cast<const char*>(&scheduler_->closure());

@@ -1,5 +1,5 @@
-// What the checker keeps of words that several operations, or atomics of several threads and
-// blocks, have touched.
+// What the checker records for words that several operations, or atomics of several threads and
+// blocks, have accessed.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -8,7 +8,8 @@
 
 namespace braid::simt {
 
-// Accesses of operations that were not ordered with the last write and the last read of the word.
+// Checks accesses of operations that are not ordered with the last write and the last read of the
+// word.
 void Checker::check_others(Region& r, const Cell& c, unsigned mask, const char* a, Access mode,
                            Site site) {
   for (const OpAccess& other : sets_[c.others]) {
@@ -23,7 +24,7 @@ void Checker::check_others(Region& r, const Cell& c, unsigned mask, const char* 
   }
 }
 
-// A plain read of what several blocks have updated.
+// Checks a plain read of a word that several blocks have updated atomically.
 void Checker::check_atomics(Region& r, Cell& c, const char* a, Site site) {
   if (c.write_tick < launch_tick_) return;
   const auto found = earlier_atomics_.find(&c);
@@ -38,10 +39,10 @@ void Checker::check_atomics(Region& r, Cell& c, const char* a, Site site) {
     });
 }
 
-// An atomic on a word whose last write in this grid was one too: the earlier are kept, as far as
-// they are not ordered before this one. In the same interval the bytes of `writer` stand for up to
-// four threads, the latest first, and write_clock is the oldest of theirs; of other blocks one is
-// kept.
+// Records an atomic on a word whose last write in this grid was an atomic too. Earlier atomics are
+// kept if they are not ordered before this one. Within the same interval, the entries of `writer`
+// hold up to four threads, latest first, and write_clock is the oldest of their clocks. Of other
+// blocks, one atomic is kept.
 void Checker::note_atomic(Cell& c, unsigned mask) {
   const std::uint16_t self = me(), clock = now();
   if (c.write_tick < barrier_tick_) {
@@ -80,7 +81,7 @@ void Checker::set_writer_op(Cell& c, unsigned mask, Access mode) {
   const auto bytes = static_cast<std::uint8_t>(mask & 15);
   const bool atomic = mode == Access::atomic;
   if (c.write_op != op_) {
-    // What is not ordered with this write stays: other bytes, and, for an atomic, other atomics.
+    // Keep what is not ordered with this write: other bytes and, for an atomic, other atomics.
     if (c.write_bytes != 0 && c.write_op != 0 && !op_ordered(c.write_op)) {
       const unsigned left = atomic && c.atomic ? c.write_bytes : c.write_bytes & ~mask & 15u;
       if (left != 0)

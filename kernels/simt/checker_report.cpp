@@ -120,7 +120,7 @@ void Checker::note_nowhere(const char* a, std::size_t bytes, Access mode, Site s
            ", which is not device memory: a host pointer, or one that was freed"));
 }
 
-// Part of the access is in memory that the allocator has not given out.
+// Reports an access that is partly or completely in memory that is not allocated.
 void Checker::note_state(Region& r, const char* a, std::size_t bytes, Access mode, Site site) {
   const auto word = static_cast<std::size_t>(a - r.begin) / 4;
   constexpr std::size_t kNear = 512 / 4;

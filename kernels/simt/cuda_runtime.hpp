@@ -1,10 +1,10 @@
 #pragma once
 #include "simt/mode.hpp"
-// The CUDA runtime API, from one include in both worlds. Under nvcc, and where SIMT_EMULATED is 0
-// or BRAID_CUDA_REAL is defined (a host file of a build with nvcc), it is the toolkit's. Otherwise
-// it is our twin on the CPU: the same names, signatures, codes and documented semantics, with one
-// more defaulted argument at the end, the place of the call, which reports of wrong stream programs
-// show. What the twin does not have does not compile.
+// The CUDA runtime API. Under nvcc, and where SIMT_EMULATED is 0 or BRAID_CUDA_REAL is defined (a
+// host file of a build with nvcc), it is the toolkit's. Otherwise it is our emulation on the CPU:
+// the same names, signatures, error codes and documented semantics. The emulated functions have one
+// additional last parameter with a default value: the location of the call, which reports of wrong
+// stream programs show. Calls that the emulation does not have do not compile.
 #if !SIMT_EMULATED || defined(BRAID_CUDA_REAL)
 #include <cuda_runtime.h>
 #else
@@ -17,9 +17,9 @@
 
 #define BRAID_SIMT_CALL_SITE braid::simt::Location where = braid::simt::Location::current()
 
-// Errors. They are neither counted nor injected.
-/// The last error of the calling thread, which becomes cudaSuccess, unless the current device has a
-/// sticky error.
+// Errors. These calls are neither counted nor injected.
+/// Returns the last error of the calling thread and resets it to cudaSuccess, unless the current
+/// device has a sticky error.
 cudaError_t cudaGetLastError();
 cudaError_t cudaPeekAtLastError();
 const char* cudaGetErrorName(cudaError_t error);
@@ -38,7 +38,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device, BRAID_SIMT_CALL_SITE);
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest, BRAID_SIMT_CALL_SITE);
 cudaError_t cudaDeviceSynchronize(BRAID_SIMT_CALL_SITE);
-/// Frees everything of the current device and ends a sticky error of it.
+/// Frees everything of the current device and clears its sticky error.
 cudaError_t cudaDeviceReset(BRAID_SIMT_CALL_SITE);
 cudaError_t cudaDriverGetVersion(int* version, BRAID_SIMT_CALL_SITE);
 cudaError_t cudaRuntimeGetVersion(int* version, BRAID_SIMT_CALL_SITE);
@@ -46,7 +46,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer, BRAID_SIMT_C
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags, BRAID_SIMT_CALL_SITE);
 cudaError_t cudaDeviceDisablePeerAccess(int peer, BRAID_SIMT_CALL_SITE);
 
-// Memory. Fresh memory is filled with 0xff: NaN as a float, -1 as an integer.
+// Memory. New memory is filled with 0xff: NaN as a float, -1 as an integer.
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes, BRAID_SIMT_CALL_SITE);
 cudaError_t cudaFree(void* pointer, BRAID_SIMT_CALL_SITE);
 cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream,
@@ -75,8 +75,8 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
                                     BRAID_SIMT_CALL_SITE);
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t keep_bytes, BRAID_SIMT_CALL_SITE);
 
-// Copies. A copy of pageable memory is staged in the call; one to pageable memory is over when the
-// call returns.
+// Copies. A copy from pageable memory is staged in the call. A copy to pageable memory is complete
+// when the call returns.
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                        BRAID_SIMT_CALL_SITE);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
@@ -97,8 +97,8 @@ cudaError_t cudaMemset(void* pointer, int value, std::size_t bytes, BRAID_SIMT_C
 cudaError_t cudaMemsetAsync(void* pointer, int value, std::size_t bytes,
                             cudaStream_t stream = nullptr, BRAID_SIMT_CALL_SITE);
 
-// Streams. nullptr and cudaStreamLegacy are the legacy default stream of the current device,
-// cudaStreamPerThread one of the thread's own.
+// Streams. nullptr and cudaStreamLegacy are the legacy default stream of the current device.
+// cudaStreamPerThread is a separate stream for each thread.
 cudaError_t cudaStreamCreate(cudaStream_t* stream, BRAID_SIMT_CALL_SITE);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags,
                                       BRAID_SIMT_CALL_SITE);
@@ -131,7 +131,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event, BRAID_SIMT_CALL_SITE);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end,
                                  BRAID_SIMT_CALL_SITE);
 
-// Functions. The host knows nothing of registers: the numbers are the limits of the emulated
+// Functions. Register counts are not known on the host: the values are the limits of the emulated
 // device.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function,
                                   BRAID_SIMT_CALL_SITE);
@@ -142,7 +142,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
                                                           std::size_t dynamic_shared_bytes,
                                                           BRAID_SIMT_CALL_SITE);
 
-// The typed forms that the toolkit's header adds for C++.
+// The typed overloads that the toolkit's header adds for C++.
 template <class T> cudaError_t cudaMalloc(T** pointer, std::size_t bytes, BRAID_SIMT_CALL_SITE) {
   return cudaMalloc(reinterpret_cast<void**>(pointer), bytes, where);
 }

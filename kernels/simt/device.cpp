@@ -1,5 +1,5 @@
-// What kernels call: thin doors from device.hpp, atomic.hpp and ptx.hpp to the scheduler and the
-// checker.
+// The functions that kernels call: thin wrappers that forward from device.hpp, atomic.hpp and
+// ptx.hpp to the scheduler and the checker.
 #include "simt/device.hpp"
 
 #include <bit>
@@ -26,8 +26,8 @@ int block_vote(int predicate, Vote vote, Location where) {
   return here("__syncthreads").vote(predicate, vote, where);
 }
 int lane_id() { return here("lane").current().index & 31; }
-// The lanes that run together are not defined by the language. Each alone is a legal answer, and
-// the one that shows wrong use.
+// CUDA does not define which lanes run together. The calling lane alone is a legal result, and the
+// one that reveals wrong use.
 unsigned active_mask() { return 1u << lane_id(); }
 
 void warp_barrier(unsigned mask, Location where) {
@@ -40,7 +40,7 @@ std::uint64_t warp_shuffle(unsigned mask, std::uint64_t value, int source, Sourc
   Scheduler& s = here("shuffle");
   WarpGroup& group = s.meet(mask, WarpOp::shuffle, 0, &value, sizeof value, where);
   if (kind != Source::own) {
-    value = ~std::uint64_t{0};  // a lane that takes no part: NaN
+    value = ~std::uint64_t{0};  // NaN, for a lane that takes no part
     const bool exists = source >= 0 && source < 32;
     if (exists && (group.mask >> source & 1)) std::memcpy(&value, group.in[source], sizeof value);
     else if (kind == Source::exact && exists && (s.lanes_of_warp() >> source & 1))

@@ -1,5 +1,5 @@
 #pragma once
-// CUDA's device language for a plain C++ compiler. Only simt.hpp includes this.
+// CUDA's device language for a plain C++ compiler. Only simt.hpp includes this file.
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -19,7 +19,7 @@
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 
-// Real variables, so that a debugger prints them. They follow the thread that runs.
+// Real variables, so that a debugger shows them. They always describe the running CUDA thread.
 #define SIMT_THREAD_VARIABLE \
   extern constinit thread_local __attribute__((tls_model("initial-exec")))
 SIMT_THREAD_VARIABLE uint3 threadIdx;
@@ -31,7 +31,7 @@ inline constexpr int warpSize = 32;
 
 namespace braid::simt::detail {
 
-/// One static shared array of a kernel.
+/// A static shared array of a kernel.
 struct SharedArray {
   std::size_t bytes, align;
   const char* name;
@@ -39,19 +39,19 @@ struct SharedArray {
   int line;
   std::size_t element;
 };
-void* shared_array(const SharedArray* array);  // the block's own
+void* shared_array(const SharedArray* array);  // of the running block
 void* dynamic_shared();
 
 enum class Vote { count, all, any };
 void block_barrier(Location where);
 int block_vote(int predicate, Vote vote, Location where);
 
-/// What lanes meet in.
+/// The operations in which the lanes of a warp synchronize.
 enum class WarpOp : std::uint8_t { sync, shuffle, ballot, match, mma, ldmatrix };
 void warp_barrier(unsigned mask, Location where);
-/// Where a shuffle takes its value from. `edge`: from a lane that may be outside the mask, as those
-/// of a sum over half a warp with __shfl_down_sync, where it is undefined (NaN here); `exact`: from
-/// a lane that must take part.
+/// Where a shuffle takes its value from. `own`: the calling lane. `edge`: a lane that may be
+/// outside the mask, as in a sum over half a warp with __shfl_down_sync; the value is then
+/// undefined (NaN here). `exact`: a lane that must take part.
 enum class Source { own, edge, exact };
 std::uint64_t warp_shuffle(unsigned mask, std::uint64_t value, int source, Source kind,
                            Location where);
@@ -75,13 +75,13 @@ inline T shuffle(unsigned mask, T value, int source, Source kind, Location where
 }  // namespace braid::simt::detail
 
 namespace braid::simt {
-/// printf of one thread, with its coordinates: `[b0,0,0 t2,0,0 w0 l2] step 1: received 3`. To
-/// stdout, or where set_trace_handler says.
+/// printf of one thread, with its coordinates: `[b0,0,0 t2,0,0 w0 l2] step 1: received 3`. Writes
+/// to stdout, or to the function set with set_trace_handler.
 void trace(const char* format, ...) __attribute__((format(printf, 1, 2)));
 }  // namespace braid::simt
 
-/// SIMT_SHARED(float, tile, [32][33]): a shared array of the block, with red zones, in reports by
-/// its name. Its first bytes are NaN.
+/// SIMT_SHARED(float, tile, [32][33]) declares a shared array of the block, with red zones around
+/// it. Reports show its name. It is initially filled with NaN.
 #define SIMT_SHARED(T, name, ...)                                              \
   using simt_type_##name = T __VA_ARGS__;                                      \
   static constinit const ::braid::simt::detail::SharedArray simt_array_##name{ \
@@ -93,7 +93,7 @@ void trace(const char* format, ...) __attribute__((format(printf, 1, 2)));
       sizeof(T)};                                                              \
   simt_type_##name& name =                                                     \
       *static_cast<simt_type_##name*>(::braid::simt::detail::shared_array(&simt_array_##name))
-/// SIMT_DYN_SHARED(float, buffer): the dynamic shared memory of the launch, as T*.
+/// SIMT_DYN_SHARED(float, buffer) declares the dynamic shared memory of the launch as a T*.
 #define SIMT_DYN_SHARED(T, name) T* name = static_cast<T*>(::braid::simt::detail::dynamic_shared())
 
 #define SIMT_HERE ::braid::simt::Location where = ::braid::simt::Location::current()
@@ -167,7 +167,7 @@ template <class T> inline unsigned __match_any_sync(unsigned mask, T value, SIMT
 }
 inline unsigned __activemask() { return ::braid::simt::detail::active_mask(); }
 
-// ---- memset, memcpy, memmove: the compiler tells the checker nothing of the calls of them
+// ---- memset, memcpy, memmove: the compiler does not report calls of them to the checker
 #if defined(__SANITIZE_THREAD__)
 namespace braid::simt::detail {
 void touch_bytes(const void* p, std::size_t bytes, bool write, Location where);
@@ -264,7 +264,7 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 }
 #undef SIMT_HERE
 
-// CUDA's min and max take mixed arithmetic types.
+// CUDA's min and max accept mixed arithmetic types.
 template <class A, class B>
   requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
 constexpr std::common_type_t<A, B> min(A a, B b) {

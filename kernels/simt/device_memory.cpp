@@ -13,7 +13,7 @@ namespace {
 std::atomic<bool (*)(std::uint32_t, std::uint32_t)> order_hook{&detail::happens_before};
 std::atomic<std::string (*)(std::uint32_t)> describe_hook{&detail::describe_op};
 
-// The part of [p, p + bytes) that is registered.
+// Returns the registered range that contains p, or nullptr.
 Region* region_of(const void* p) { return MemoryMap::instance().find(p); }
 }  // namespace
 

@@ -106,11 +106,11 @@ void Scheduler::fail_at(Finding finding, std::uint64_t site, const char* what) {
 }
 
 void Scheduler::leave_kernel() {
-  switch_to(main_);  // this fiber never runs again as it is
+  switch_to(main_);  // this fiber's current execution is abandoned
   __builtin_unreachable();
 }
 
-// All threads that have not returned wait for others: names runs of threads in the same state.
+// All threads that have not returned wait for others. Describes runs of threads in the same state.
 void Scheduler::report_deadlock() {
   pause_checker();
   std::string text = "all threads that are left wait for others:";

@@ -8,24 +8,24 @@
 
 namespace braid::simt {
 
-/// What the emulation found.
+/// The kinds of findings.
 enum class Finding : std::uint8_t {
-  bad_launch,       ///< grid, block or shared memory that CUDA refuses
-  out_of_bounds,    ///< shared or global memory past an array or an allocation
+  bad_launch,       ///< sizes of grid, block or shared memory that CUDA does not accept
+  out_of_bounds,    ///< an access outside a shared array or an allocation
   invalid_address,  ///< memory that is not device memory: a host pointer, another thread's stack
   wrong_device,     ///< memory of another device without peer access
-  use_after_free,   ///< memory that its allocator has taken back
+  use_after_free,   ///< memory that its allocator has freed
   misaligned,       ///< an access that is not aligned to its size
-  uninitialised,    ///< memory that nobody wrote
-  race,             ///< threads of one launch without an order between them
-  stream_race,      ///< operations of different streams without an order between them
-  /// __syncthreads that not all threads of the block reach, or at different places
+  uninitialised,    ///< memory that was never written
+  race,             ///< unordered accesses of threads of one launch
+  stream_race,      ///< unordered accesses of operations on different streams
+  /// __syncthreads that some threads of the block do not reach, or reach at different source lines
   divergent_barrier,
-  /// a warp operation that not all lanes of its mask reach, or at different places
+  /// a warp operation that some lanes of its mask do not reach, or reach at different source lines
   divergent_warp,
   wrong_mask,  ///< a lane that is not in its own mask
-  async_copy,  ///< cp.async that nobody waited for
-  /// a thread that waits for memory to change; fibers are not preempted, so it would wait for ever
+  async_copy,  ///< cp.async without a wait
+  /// a thread that waits for memory to change; fibers are not preempted, so it would wait forever
   spin_wait,
   stack_overflow,  ///< local variables larger than a fiber's stack
   shared_memory,   ///< more shared memory than the device has
@@ -35,18 +35,18 @@ enum class Finding : std::uint8_t {
 /// `out of bounds`, `race`, …
 [[nodiscard]] const char* to_string(Finding finding) noexcept;
 
-/// A finding of the emulation: `kernel block (x,y,z) thread (x,y,z): what happened, to which
-/// variable, at file:line`.
+/// A finding of the emulation. Its text is `kernel block (x,y,z) thread (x,y,z): what happened, to
+/// which variable, at file:line`.
 struct Error : braid::Error {
   struct Details {
     Finding finding = Finding::bad_launch;
     std::string kernel;
     uint3 block{}, thread{};
-    /// name of the shared array, or a description of the allocation; empty where there is none
+    /// name of the shared array, or a description of the allocation; empty if there is none
     std::string variable;
-    std::string file;  ///< base name; empty if it is not known
+    std::string file;  ///< base name; empty if unknown
     int line = 0;
-    std::string other_file;  ///< the other access of a race, the other barrier
+    std::string other_file;  ///< of a race, the other access; of a barrier, the other barrier
     int other_line = 0;
   };
   Error(std::string text, Details d) : braid::Error(std::move(text)), details(std::move(d)) {}

@@ -21,7 +21,7 @@ constexpr std::size_t kStackBytes = 256 << 10;  // red zones and unoptimised fra
 constexpr std::size_t kStackBytes = 64 << 10;
 #endif
 
-// Address space only. A frame larger than the guard would step over it into the stack below.
+// Uses address space only. A frame larger than the guard could skip it and reach the stack below.
 constexpr std::size_t kGuardBytes = 1 << 20;
 
 }  // namespace
@@ -130,7 +130,7 @@ void Fiber::reset() {
   const auto top = reinterpret_cast<std::uintptr_t>(stack_ + bytes_ - shift_) & ~std::uintptr_t{15};
   auto** word = reinterpret_cast<void**>(top);
 #if defined(__x86_64__)
-  // the entry's address, where `ret` takes it, and above it a null return address: the end of a
+  // the address of entry, where `ret` reads it, and above it a null return address, which ends a
   // back trace
   word -= 2;
   word[0] = reinterpret_cast<void*>(entry_);

@@ -21,24 +21,25 @@
 
 namespace braid::simt {
 
-/// A stack with a place to go on from. Switching is a call that saves the callee's registers and
-/// comes back on another stack: 3 ns, against 170 ns for swapcontext, which asks the kernel for the
-/// signal mask twice. A default-constructed Fiber stands for the host thread's own stack.
+/// An execution context with its own stack. A switch is a call that saves the callee-saved
+/// registers and returns on another stack. It takes 3 ns, compared with 170 ns for swapcontext,
+/// which makes a system call for the signal mask. A default-constructed Fiber represents the host
+/// thread's own stack.
 class alignas(64) Fiber {
  public:
   Fiber() = default;
-  /// A new stack; `entry` is called on it at the first switch and must never return. `number`
-  /// shifts the top of the stack: tops that all lie at the same place in a page fall into the same
-  /// cache sets. Throws OutOfMemory as std::bad_alloc.
+  /// Allocates a stack. `entry` is called on it at the first switch and must never return. `number`
+  /// shifts the top of the stack: tops at the same offset in a page would share cache sets. Throws
+  /// std::bad_alloc.
   Fiber(void (*entry)(), std::size_t number);
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber();
 
-  /// Forgets what was running on the stack; the next switch calls `entry` again.
+  /// Discards what was running on the stack. The next switch calls `entry` again.
   void reset();
-  /// Goes from this fiber, which must be the running one, to `to`. Comes back when another fiber
-  /// switches here.
+  /// Switches from this fiber, which must be running, to `to`. Returns when another fiber switches
+  /// back to this one.
   void switch_to(Fiber& to) {
 #if defined(SIMT_ASAN)
     __sanitizer_start_switch_fiber(&fake_stack_, to.stack_, to.bytes_);
@@ -48,23 +49,23 @@ class alignas(64) Fiber {
     __sanitizer_finish_switch_fiber(fake_stack_, nullptr, nullptr);
 #endif
   }
-  /// The first statement of `entry`.
+  /// Call it as the first statement of `entry`.
   static void entered() {
 #if defined(SIMT_ASAN)
     __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
 #endif
   }
-  /// Makes a default-constructed fiber know the host thread's stack.
+  /// Makes a default-constructed fiber represent the host thread's stack.
   void adopt_thread_stack();
 
   [[nodiscard]] const char* stack() const noexcept { return stack_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  /// True if p is in the page under the stack, which a stack that overflows touches first.
+  /// Returns true if p is in the guard area below the stack, which an overflow touches first.
   [[nodiscard]] bool in_guard(const void* p) const noexcept;
 
  private:
   void jump(Fiber& to);
-  char* stack_ = nullptr;  // lowest usable byte; the guard lies under it
+  char* stack_ = nullptr;  // lowest usable byte; the guard is below it
   std::size_t bytes_ = 0;
   void (*entry_)() = nullptr;
   std::size_t shift_ = 0;

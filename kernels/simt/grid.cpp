@@ -1,4 +1,4 @@
-// Runs a grid: on the calling thread under the checker, or on several host threads without it.
+// Runs a grid: on the calling thread with the checker, or on several host threads without it.
 #include <algorithm>
 #include <system_error>
 #include <thread>
@@ -64,7 +64,7 @@ void run_blocks(const Launch& launch, const Closure& closure, const Config& conf
   for (std::uint64_t i = 1; i < workers; ++i) {
     try {
       threads.emplace_back(work);
-    } catch (const std::system_error&) {  // no more threads: those that are there do the work
+    } catch (const std::system_error&) {  // no more threads: the existing ones do the work
       break;
     }
   }

@@ -3,7 +3,7 @@
 
 namespace braid::simt {
 
-/// Held while an operation is checked: the checker knows one at a time.
+/// Held while an operation is checked: the checker handles one at a time.
 [[nodiscard]] std::mutex& grid_mutex();
 
 }  // namespace braid::simt

@@ -1,9 +1,9 @@
 #pragma once
 #include "simt/mode.hpp"
 
-/// float16 and bfloat16 for kernels: the toolkit's __half and __nv_bfloat16 where there is a
-/// toolkit, ours of the same names and bits elsewhere. Convert with float(x) and half_t(f), or with
-/// the toolkit's functions below; both round to nearest even.
+/// float16 and bfloat16 for kernels: the toolkit's __half and __nv_bfloat16 if there is a toolkit,
+/// otherwise our types with the same names and bits. Convert with float(x) and half_t(f), or with
+/// the toolkit's functions below. Both round to nearest even.
 #if !SIMT_EMULATED
 
 #include <cuda_bf16.h>
@@ -24,7 +24,7 @@ namespace braid::simt::detail {
 [[nodiscard]] inline std::uint16_t half_bits(float f) noexcept {
   const std::uint32_t u = std::bit_cast<std::uint32_t>(f), sign = u >> 16 & 0x8000u,
                       magnitude = u & 0x7fffffffu;
-  // NaN: the toolkit's canonical one
+  // NaN: the toolkit's canonical NaN
   if (magnitude > 0x7f800000u) return 0x7fff;
   // rounds to 65536 or more
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
@@ -32,7 +32,7 @@ namespace braid::simt::detail {
     const std::uint32_t m = magnitude - 0x38000000u;
     return static_cast<std::uint16_t>(sign | ((m + 0xfffu + (m >> 13 & 1)) >> 13));
   }
-  // Subnormal: adding 0.5 makes the float addition itself round at bit 2^-24.
+  // Subnormal: after adding 0.5, the float addition itself rounds at bit 2^-24.
   const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
   return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u));
 }
@@ -58,9 +58,9 @@ namespace braid::simt::detail {
 
 }  // namespace braid::simt::detail
 
-// SIMT_HALF(type, pair, to_bits, to_float): one 16-bit type, its pair, and the operators of the
-// toolkit. A sum, product or quotient computed in float and rounded once more is the correctly
-// rounded one: float has more than twice the bits.
+// SIMT_HALF(type, pair, to_bits, to_float): a 16-bit type, its pair type, and the toolkit's
+// operators. A sum, product or quotient that is computed in float and then rounded is correctly
+// rounded, because float has more than twice as many significand bits.
 #define SIMT_HALF(type, pair, to_bits, to_float)                                           \
   struct [[gnu::may_alias]] alignas(2) type {                                              \
     std::uint16_t bits;                                                                    \

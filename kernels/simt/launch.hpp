@@ -14,7 +14,7 @@
 
 namespace braid::simt {
 
-/// One kernel launch, without its arguments.
+/// A kernel launch, without its arguments.
 struct Launch {
   dim3 grid, block;
   std::size_t shared_bytes = 0;  ///< dynamic shared memory
@@ -23,7 +23,7 @@ struct Launch {
   Location where;              ///< the call of simt::launch
 };
 
-/// A grid with the place of the call it is an argument of.
+/// A grid size with the source location of the call that it is an argument of.
 struct GridAt {
   dim3 grid;
   Location where;
@@ -40,14 +40,14 @@ struct GridAt {
 
 #if SIMT_EMULATED
 
-/// A kernel with its arguments, copied by value as a launch does.
+/// A kernel with its arguments, copied by value as in a launch.
 struct Closure {
   Closure() = default;
   Closure(const Closure&) = delete;
   Closure& operator=(const Closure&) = delete;
   virtual ~Closure() = default;
-  /// Runs the kernel's body once, as the CUDA thread that threadIdx and blockIdx name. Called from
-  /// run_grid only.
+  /// Runs the kernel's body once, as the CUDA thread that threadIdx and blockIdx describe. Called
+  /// by run_grid only.
   virtual void thread() const = 0;
   std::size_t bytes = 0;  ///< sizeof the whole object: kernels may read their arguments in it
 };
@@ -71,7 +71,7 @@ template <class... P> struct KernelClosure final : Closure {
 
 }  // namespace detail
 
-/// Makes the closure of a launch; arguments convert to the kernel's parameter types here.
+/// Makes the closure of a launch. Converts the arguments to the kernel's parameter types.
 template <class... P, class... A>
 [[nodiscard]] std::unique_ptr<Closure> make_closure(void (*kernel)(P...), A&&... arguments) {
   static_assert(sizeof...(P) == sizeof...(A),
@@ -82,20 +82,20 @@ template <class... P, class... A>
       kernel, static_cast<std::decay_t<P>>(std::forward<A>(arguments))...);
 }
 
-/// Runs all blocks of a grid, to the end, on the calling thread (on BRAID_SIMT_WORKERS threads with
-/// checks off). The caller sees to it that only one grid runs at a time while checks are on, and
-/// has told set_current_op (device_memory.hpp) which operation this is.
+/// Runs all blocks of a grid to completion on the calling thread (with checks off, on
+/// BRAID_SIMT_WORKERS threads). With checks on, a lock lets only one grid run at a time. Call
+/// set_current_op (device_memory.hpp) before run_grid, with no other operation in between.
 ///
 /// Throws  simt::Error (error.hpp) with the first finding, or for a grid that cannot be launched;
 ///         the grid is then abandoned
 void run_grid(const Launch& launch, const Closure& closure);
 
-/// True if CUDA would accept the sizes: block at most 1024 threads and z at most 64, grid within
-/// 2^31-1, 65535, 65535, shared memory within the limit.
+/// Returns true if CUDA would accept the sizes: a block of at most 1024 threads with z at most 64,
+/// a grid of at most 2^31-1, 65535, 65535, and shared memory within the limit.
 [[nodiscard]] bool valid_launch(const Launch& launch) noexcept;
 
-/// Runs a kernel at once on the calling thread, without streams: for tests of kernels. Throws as
-/// run_grid does.
+/// Runs a kernel synchronously on the calling thread, without streams. For tests of kernels. Throws
+/// as run_grid does.
 template <class... P, class... A>
 void launch_now(void (*kernel)(P...), GridAt grid, dim3 block, std::size_t shared_bytes,
                 A&&... arguments) {

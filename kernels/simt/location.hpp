@@ -3,8 +3,8 @@
 
 namespace braid::simt {
 
-/// A place in a source file. As a default argument `Location where = Location::current()` it is the
-/// caller's. std::source_location is missing under clang 14 with libstdc++, and in nvcc's device
+/// A source location. As a default argument, `Location where = Location::current()` is the location
+/// of the caller. std::source_location is missing in clang 14 with libstdc++, and in nvcc's device
 /// code.
 struct Location {
   const char* file = nullptr;

@@ -12,8 +12,8 @@ namespace braid::simt {
 
 namespace {
 
-// state of the bytes [begin, end) of a region: sets bits of whole words at once, of the words at
-// the ends byte by byte.
+// Sets the state of the bytes [begin, end) of a region: whole words with memset, the partial words
+// at both ends by mask.
 void set_bits(std::uint8_t* state, std::size_t begin, std::size_t end, std::uint8_t bits) {
   const auto partial = [&](std::size_t word, std::size_t from, std::size_t to) {
     const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
@@ -45,7 +45,7 @@ ShadowMemory::~ShadowMemory() { munmap(data_, bytes_); }
 void ShadowMemory::clear() noexcept { madvise(data_, bytes_, MADV_DONTNEED); }
 
 MemoryMap& MemoryMap::instance() {
-  // outlives whatever frees device memory while the process ends
+  // outlives anything that frees device memory at process exit
   static MemoryMap* map = new MemoryMap;
   return *map;
 }

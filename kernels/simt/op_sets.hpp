@@ -6,7 +6,7 @@
 
 namespace braid::simt {
 
-/// What an operation did to some bytes of a word.
+/// The access of an operation to some bytes of a word.
 struct OpAccess {
   std::uint32_t op = 0;
   std::uint8_t bytes = 0;  // mask of 4
@@ -15,9 +15,9 @@ struct OpAccess {
   auto operator<=>(const OpAccess&) const = default;
 };
 
-/// Sets of accesses that a word remembers besides the last write and the last read: of operations
-/// that are not ordered with those. Equal sets are stored once and have one number, so that a word
-/// pays four bytes however many streams read it.
+/// Sets of accesses that are recorded for a word besides the last write and the last read: those of
+/// operations that are not ordered with them. Equal sets are stored once under one number, so a
+/// word needs four bytes, however many streams read it.
 class OpSets {
   struct Step {
     std::uint32_t set;
@@ -33,12 +33,12 @@ class OpSets {
 
  public:
   using Set = std::vector<OpAccess>;
-  /// The number of a set; 0 is the empty one. Forgets the oldest access where there are more than a
-  /// few dozen.
+  /// Returns the number of a set; 0 is the empty set. Drops the oldest access of a set that has
+  /// more than a few dozen.
   [[nodiscard]] std::uint32_t number(Set set);
   [[nodiscard]] const Set& operator[](std::uint32_t n) const { return *sets_[n]; }
-  /// Set n with one more access, without those for which `gone` holds. Fast where it was asked
-  /// before; see new_operation.
+  /// Returns set n with one more access, without those for which `gone` holds. The result is cached
+  /// until new_operation().
   template <class Gone>
   [[nodiscard]] std::uint32_t with(std::uint32_t n, const OpAccess& access, const Gone& gone) {
     std::uint32_t& known = steps_[Step{n, access}];
@@ -50,7 +50,7 @@ class OpSets {
     }
     return known;
   }
-  /// Set n without accesses for which `gone` holds of the bytes in `mask`.
+  /// Returns set n without the bytes of `mask` in the accesses for which `gone` holds.
   template <class Gone>
   [[nodiscard]] std::uint32_t without(std::uint32_t n, unsigned mask, const Gone& gone) {
     Set left;
@@ -60,10 +60,10 @@ class OpSets {
     }
     return left.size() == sets_[n]->size() && left == *sets_[n] ? n : number(std::move(left));
   }
-  /// `gone` may hold of others from now on.
+  /// Clears the cache of with(), because `gone` may now hold for other accesses.
   void new_operation() { steps_.clear(); }
   [[nodiscard]] std::size_t count() const noexcept { return sets_.size(); }
-  /// Forgets all sets, for when nothing refers to them.
+  /// Removes all sets. Call it when nothing refers to them.
   void clear();
   OpSets() { clear(); }
 

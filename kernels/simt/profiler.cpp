@@ -18,8 +18,8 @@ namespace {
 
 std::atomic<Profiler*> living{nullptr};
 
-// Passes over the banks. An access of 8 or 16 bytes a lane goes in 2 or 4 parts of the warp; within
-// a part, lanes that read one word share it.
+// Passes over the banks. Accesses of 8 or 16 bytes per lane are split into 2 or 4 parts of the
+// warp. Within a part, lanes that read the same word share it.
 std::uint64_t wavefronts(const std::uintptr_t* address, std::uint32_t lanes, unsigned bytes) {
   const unsigned part = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
   std::uint64_t total = 0;

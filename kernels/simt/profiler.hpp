@@ -9,7 +9,7 @@
 
 namespace braid::simt {
 
-/// What the accesses of one source line cost. A warp access is one execution of one load or store
+/// The cost of the accesses of one source line. A warp access is one execution of one load or store
 /// by the lanes of a warp.
 struct ProfileLine {
   std::string file;
@@ -18,8 +18,8 @@ struct ProfileLine {
   std::uint64_t accesses = 0;  ///< warp accesses
   /// shared: wavefronts (passes over the 32 banks of 4 bytes); global: sectors of 32 bytes
   std::uint64_t cost = 0;
-  std::uint64_t ideal = 0;  ///< the least the same lanes could do with
-  /// Wavefronts of a shared access, sectors of a global one.
+  std::uint64_t ideal = 0;  ///< the minimum for the same lanes
+  /// Wavefronts per shared access, or sectors per global access.
   [[nodiscard]] double each() const {
     return accesses == 0 ? 0 : static_cast<double>(cost) / static_cast<double>(accesses);
   }
@@ -28,7 +28,8 @@ struct ProfileLine {
   }
 };
 
-/// Counts while it lives: all kernels that run under the checker. One at a time.
+/// Counts, during its lifetime, the accesses of all kernels that run under the checker. Only one
+/// Profile may exist at a time.
 ///   Profile profile;  launch_now(…);  CHECK(profile.at("transpose.cu", 12, true).each() == 1);
 class Profile {
  public:
@@ -36,22 +37,22 @@ class Profile {
   ~Profile();
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
-  /// Sorted by file and line; shared and global accesses of a line apart.
+  /// Sorted by file and line. Shared and global accesses of a line are separate entries.
   [[nodiscard]] std::vector<ProfileLine> lines() const;
-  /// The accesses of a line; with accesses == 0 if there were none.
+  /// Returns the accesses of a line. `accesses` is 0 if there were none.
   [[nodiscard]] ProfileLine at(std::string_view file, int line, bool shared) const;
-  /// A table for people; lines that cost more than half as much again as they need not are marked.
+  /// Returns a readable table. Lines that cost more than 1.5 times their ideal are marked.
   [[nodiscard]] std::string table() const;
 };
 
-/// The counters behind Profile: the k-th execution of an instruction by each lane of a warp is one
-/// warp access.
+/// The counters behind Profile. The k-th executions of an instruction by the lanes of a warp count
+/// as one warp access.
 class Profiler {
  public:
-  /// The one of the living Profile, or nullptr.
+  /// Returns the profiler of the Profile that is alive, or nullptr.
   static Profiler* current() noexcept;
   void access(Site site, unsigned thread, std::uintptr_t address, std::size_t bytes, bool shared);
-  /// The block is over: its accesses are complete.
+  /// Called at the end of a block, when its accesses are complete.
   void flush();
 
  private:

@@ -5,15 +5,15 @@
 #include "simt/location.hpp"
 #include "simt/types.hpp"
 
-/// The PTX instructions of sm_80 that kernels use, wrapped: cp.async, ldmatrix, mma.sync. Under
-/// nvcc they are the instructions; in the emulation they have twins that move and multiply the same
-/// lanes' registers. All 32 lanes of a warp call ldmatrix and mma together.
+/// Wrappers of the PTX instructions of sm_80 that kernels use: cp.async, ldmatrix, mma.sync. Under
+/// nvcc they are the instructions; in the emulation they are functions that move and multiply the
+/// registers of the same lanes. All 32 lanes of a warp call ldmatrix and mma together.
 namespace braid::simt {
 
 #if defined(__CUDACC__)
 
-/// Copies 16 bytes from global to shared memory without waiting; the last 16 - bytes of them become
-/// zero. Both addresses are aligned to 16.
+/// Copies 16 bytes asynchronously from global to shared memory. Only `bytes` of them are read; the
+/// rest become zero. Both addresses are aligned to 16.
 __device__ inline void cp_async16(void* shared, const void* global, int bytes = 16) {
   const unsigned s = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(s), "l"(global), "r"(bytes)
@@ -33,7 +33,7 @@ __device__ inline void cp_async4(void* shared, const void* global, int bytes = 4
 }
 /// Closes the group of this thread's cp.async since the last commit.
 __device__ inline void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Waits until at most the newest N groups of this thread are under way. Other threads see the data
+/// Waits until at most the newest N groups of this thread are in flight. Other threads see the data
 /// after a barrier.
 template <int N> __device__ inline void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
@@ -41,10 +41,9 @@ template <int N> __device__ inline void cp_async_wait() {
 /// Waits for all cp.async of this thread, committed or not.
 __device__ inline void cp_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-/// ldmatrix: loads N 8x8 matrices of 16-bit elements. Lanes 8 i to 8 i + 7 give the addresses
-/// (16-byte aligned, shared) of the rows of matrix i;
-/// lane l receives elements 2 (l % 4), 2 (l % 4) + 1 of row l / 4 (with _trans: of the transposed
-/// matrix) in r[i].
+/// ldmatrix: loads N 8x8 matrices of 16-bit elements. Lanes 8 i to 8 i + 7 pass the addresses
+/// (shared memory, aligned to 16 bytes) of the rows of matrix i. Lane l receives elements 2 (l % 4)
+/// and 2 (l % 4) + 1 of row l / 4 in r[i]; with _trans, of the transposed matrix.
 __device__ inline void ldmatrix_x1(std::uint32_t (&r)[1], const void* row) {
   const unsigned p = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
@@ -108,8 +107,8 @@ __device__ inline std::uint32_t to_tf32(float x) {
   }
 /// k = 8, tf32: a0..a3 are (g, t), (g+8, t), (g, t+4), (g+8, t+4); b0, b1 are (t, g), (t+4, g).
 SIMT_MMA(mma_m16n8k8_tf32, "m16n8k8.row.col.f32.tf32.tf32.f32")
-/// k = 16, two elements a register, the lower k in the low half: a0..a3 are (g, 2t..), (g+8, 2t..),
-/// (g, 2t+8..), (g+8, 2t+8..); b0, b1 are (2t.., g), (2t+8.., g).
+/// k = 16, two elements per register, the lower k in the low half: a0..a3 are (g, 2t..), (g+8,
+/// 2t..), (g, 2t+8..), (g+8, 2t+8..); b0, b1 are (2t.., g), (2t+8.., g).
 SIMT_MMA(mma_m16n8k16_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32")
 SIMT_MMA(mma_m16n8k16_fp16, "m16n8k16.row.col.f32.f16.f16.f32")
 #undef SIMT_MMA
@@ -136,7 +135,7 @@ void load_matrices(std::uint32_t* r, int count, bool transposed, const void* row
 enum class Mma { tf32, bf16, fp16 };
 void multiply(Mma kind, float* d, const std::uint32_t* a, const std::uint32_t* b, const float* c,
               Location where);
-// tells the checker of an access that the compiler did not see
+// reports an access that the compiler did not see to the checker
 void touch(const void* p, std::size_t bytes, bool write, Location where);
 }  // namespace detail
 

@@ -17,7 +17,7 @@ SIMT_DEFINE_VARIABLE dim3 gridDim{};
 namespace braid::simt {
 
 namespace {
-// a plain pointer: no guard on the hot path
+// a plain pointer, so that the hot path needs no initialization guard
 SIMT_DEFINE_VARIABLE Scheduler* running_scheduler = nullptr;
 bool same_place(const Location& a, const Location& b) {
   return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
@@ -59,12 +59,12 @@ inline void Scheduler::enter(Thread* thread) {
   if (checker_) checker_->set_thread(thread->index);
 }
 
-// What can run next on this block; nullptr: nothing can, because all threads are done or all that
-// are left wait.
+// Returns the thread of this block that runs next. Returns nullptr if all threads are done or all
+// remaining threads wait.
 inline Thread* Scheduler::next_thread() {
   if (ready_begin_ != ready_end_) {
-    // In the order in which they came to wait: so forward and reverse differ in every phase of a
-    // block, not in the first alone.
+    // First in, first out. So forward and reverse differ in every phase of a block, not only in the
+    // first.
     if (config_.order != Order::random) return ready_[ready_begin_++ & kRingMask];
     const unsigned pick =
         ready_begin_ + static_cast<unsigned>(random() % (ready_end_ - ready_begin_));
@@ -75,7 +75,7 @@ inline Thread* Scheduler::next_thread() {
   return nullptr;
 }
 
-// Leaves the running fiber for a thread's, or for the host's where there is no thread.
+// Leaves the running fiber for that of `thread`, or for the host's if `thread` is null.
 inline void Scheduler::go(Thread* thread) {
   if (!thread) {
     switch_now(main_);
@@ -87,14 +87,14 @@ inline void Scheduler::go(Thread* thread) {
   if (fiber != fiber_) switch_now(*fiber);
 }
 
-// The running thread waits; returns when it runs again. Whoever switches back to it has entered it.
+// The running thread waits. Returns when it runs again; whoever switches to it has called enter().
 inline void Scheduler::wait_now() {
   current_->in_vain = 0;
   go(next_thread());
 }
 
-// For the other files; in position-independent code the compiler inlines only what is declared
-// inline.
+// For the other files: in position-independent code the compiler inlines only functions that are
+// declared inline.
 void Scheduler::switch_to(Fiber& to) { switch_now(to); }
 void Scheduler::wait() { wait_now(); }
 
@@ -125,7 +125,7 @@ void Scheduler::thread_loop() {
       if (!next || next->state != State::fresh) {
         free_fibers_.push_back(mine);
         go(next);
-        break;  // another block or thread took this fiber up again
+        break;  // reached when a new thread reuses this fiber
       }
       next->fiber = mine;
       next->state = State::ready;
@@ -158,7 +158,7 @@ inline void Scheduler::release_barrier() {
   vote_kind_ = -1;
   if (checker_) checker_->block_barrier();
   current_->in_vain = 0;
-  ready_.swap(at_barrier_);  // all others wait here, so nothing else was ready
+  ready_.swap(at_barrier_);  // all other threads wait here, so no thread was ready
   ready_begin_ = 0;
   ready_end_ = waiting;
 }
@@ -323,7 +323,7 @@ void Scheduler::run(const Launch& launch, const Closure& closure, const Config& 
   main_.adopt_thread_stack();
   fiber_ = &main_;
   const std::uint64_t gx = launch.grid.x, gy = launch.grid.y, blocks = gx * gy * launch.grid.z;
-  // A random order of the blocks: steps of a number that has no divisor in common with their count.
+  // A random order of the blocks: steps by a number that is coprime to their count.
   std::uint64_t step = 1, start = 0;
   if (config.order == Order::random) {
     random_ = config.seed * 0x9e3779b97f4a7c15u | 1;
@@ -348,7 +348,7 @@ void Scheduler::run(const Launch& launch, const Closure& closure, const Config& 
     if (config.order == Order::reverse) k = blocks - 1 - i;
     if (config.order == Order::random) {
       k = (start + i % blocks * step) % blocks;
-      // the same whichever host thread runs the block
+      // depends on the block only, not on the host thread that runs it
       random_ = (config.seed + 1) * 0x9e3779b97f4a7c15u ^ (k + 1) * 0xbf58476d1ce4e5b9u;
       if (random_ == 0) random_ = 1;
       for (std::size_t j = count_ - 1; j > 0; --j)

@@ -22,36 +22,36 @@ class Checker;
 
 enum class State : std::uint8_t { fresh, ready, at_barrier, in_warp_op, done };
 
-/// A cp.async on its way.
+/// A cp.async that is in flight.
 struct AsyncCopy {
   void* shared;
   const void* global;
   int size, bytes, group;
   Location where;
-  char source[16] = {};  // what it was when the copy was issued
+  char source[16] = {};  // the source bytes at the time of the issue
 };
 
 /// One CUDA thread of the running block.
-struct alignas(64) Thread {  // what every switch touches is in the first cache line
+struct alignas(64) Thread {  // members that every switch touches are in the first cache line
   Fiber* fiber = nullptr;
   State state = State::fresh;
   std::uint16_t index = 0;    // within the block
-  std::uint32_t in_vain = 0;  // atomics that changed nothing, since it last waited
+  std::uint32_t in_vain = 0;  // atomics that changed nothing since it last waited
   uint3 id{};
-  Location where;     // the warp operation it waits at
-  unsigned mask = 0;  // of the warp operation it waits in
+  Location where;     // the warp operation where it waits
+  unsigned mask = 0;  // of that warp operation
   int groups = 0;     // cp.async groups it has committed
   std::vector<AsyncCopy> copies;
 };
 
-/// Lanes that meet in one warp operation.
+/// The lanes that synchronize in one warp operation.
 struct WarpGroup {
-  unsigned named = 0;  // the mask that the kernel gave, of the lanes that exist
-  unsigned mask = 0;   // the lanes of it that have not returned
+  unsigned named = 0;  // the mask that the kernel passed, limited to lanes that exist
+  unsigned mask = 0;   // the lanes of `named` that have not returned
   unsigned arrived = 0;
-  int leaving = 0;  // lanes that have not picked up their result
+  int leaving = 0;  // lanes that have not read their result yet
   detail::WarpOp op{};
-  int kind = 0;  // Mma, or number of matrices
+  int kind = 0;  // an Mma, or the number of matrices
   Location where;
   alignas(16) std::uint32_t in[32][12];
   alignas(16) std::uint32_t out[32][4];
@@ -63,33 +63,34 @@ struct Warp {
   std::vector<WarpGroup*> entering;
 };
 
-/// Runs the threads of one block after the other on the calling host thread. A CUDA thread that
-/// waits has a fiber of its own; threads that never wait share one and are a plain loop. A waiting
-/// thread switches straight to the next that can run.
+/// Runs the threads of a block, one block at a time, on the calling host thread. A CUDA thread that
+/// waits has its own fiber. Threads that never wait share a fiber and run as a plain loop. A
+/// waiting thread switches directly to the next thread that can run.
 class Scheduler {
  public:
-  /// The host thread's own.
+  /// Returns the scheduler of the calling host thread.
   static Scheduler& of_this_thread();
-  /// The one that runs a kernel on this host thread now, or nullptr.
+  /// Returns the scheduler that runs a kernel on this host thread, or nullptr.
   static Scheduler* running() noexcept;
   Scheduler();
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Takes blocks from `next` until there are none or `failed` is set. With a checker, tells it
-  /// everything.
+  /// Runs blocks taken from `next` until there are none left or `failed` is set. Reports every
+  /// event to the checker, if there is one.
   void run(const Launch& launch, const Closure& closure, const Config& config, Checker* checker,
            std::atomic<std::uint64_t>& next, const std::atomic<bool>& failed);
 
-  /// What the checker asks for before run().
+  /// Sets the launch, the closure and the configuration before run(), because the checker reads
+  /// them earlier.
   void expose(const Launch& launch, const Closure& closure, const Config& config) {
     launch_ = &launch;
     closure_ = &closure;
     config_ = config;
   }
 
-  // What the running CUDA thread calls; each may switch to another thread, or leave the kernel with
+  // Called by the running CUDA thread. Each may switch to another thread, or leave the kernel with
   // an Error.
   void barrier(Location where);
   int vote(int predicate, detail::Vote vote, Location where);
@@ -104,13 +105,14 @@ class Scheduler {
   void async_wait(int newest);
   void async_wait_all();
   void in_vain(const void* p, Location where);
-  /// Notes the error that run() will throw; `what` follows the kernel's name and the coordinates.
-  /// Leave the kernel next.
+  /// Records the error that run() will throw. `what` follows the kernel's name and the coordinates.
+  /// Call leave_kernel() next.
   void note(Error::Details details, const std::string& what);
-  /// Leaves the kernel for good. Nothing that owns memory may be alive on this fiber's stack: its
-  /// destructor would never run.
+  /// Leaves the kernel and never returns. Nothing that owns memory may be alive on this fiber's
+  /// stack, because its destructor does not run.
   [[noreturn]] void leave_kernel();
-  /// Both; `what` is a text, or makes one, which is gone before the kernel is left.
+  /// note and leave_kernel. `what` is a text or a function that returns one; it is freed before
+  /// leaving.
   template <class Text>
   [[noreturn]] void fail(Finding finding, Location where, const Text& what, Location other = {}) {
     pause_checker();
@@ -119,7 +121,7 @@ class Scheduler {
     leave_kernel();
   }
 
-  /// The same, for a place in the program's code.
+  /// As fail, for an address in the program's code.
   [[noreturn]] void fail_at(Finding finding, std::uint64_t site, const char* what);
   [[nodiscard]] unsigned lanes_of_warp() const noexcept {
     return warps_[current_->index / 32].lanes;
@@ -177,13 +179,13 @@ class Scheduler {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::vector<std::uint16_t> start_order_;
-  // the first arrived_ of them
+  // the first arrived_ entries are valid
   std::vector<Thread*> at_barrier_ = std::vector<Thread*>(kRingMask + 1);
   std::vector<Thread*> ready_ = std::vector<Thread*>(kRingMask + 1);
   unsigned ready_begin_ = 0, ready_end_ = 0;
   unsigned count_ = 0, live_ = 0, arrived_ = 0, started_ = 0;
-  Location barrier_;  // where they wait
-  // threads that passed barriers and warp operations since the last one returned
+  Location barrier_;  // where the threads wait
+  // threads that have passed barriers and warp operations since a thread last returned
   std::uint64_t effort_ = 0;
   int vote_kind_ = -1, vote_sum_ = 0, vote_result_ = 0;
   Config config_;
@@ -204,9 +206,9 @@ class Scheduler {
 [[nodiscard]] std::string hex(unsigned mask);
 [[nodiscard]] const char* name_of(detail::WarpOp op);
 void add_stats(const Stats& more);
-/// `file.cu:12`, from the base name.
+/// Returns `file.cu:12`, with the file's base name.
 [[nodiscard]] std::string to_string(const Location& where);
-/// Fills file and line of a finding.
+/// Fills the file and the line of a finding.
 [[nodiscard]] Error::Details details_at(Finding finding, Location where, Location other = {});
 
 }  // namespace braid::simt

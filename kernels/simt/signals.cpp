@@ -27,7 +27,7 @@ int guards = 0;
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
 struct sigaction previous[std::size(kSignals)];
 
-// Where the kernel stood; 0 if that is not known here.
+// The location of the fault in the kernel, or 0 if it is not known on this architecture.
 Site site_of_fault([[maybe_unused]] void* context) {
 #if defined(__x86_64__)
   return static_cast<Site>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]) + 1;
@@ -39,9 +39,9 @@ Site site_of_fault([[maybe_unused]] void* context) {
 void on_fault(int number, siginfo_t* info, void* context) {
   Scheduler* s = Scheduler::running();
   if (s && s->fiber().in_guard(info->si_addr)) {
-    // Leaves the handler for good: the fiber under it is given up, and the signal stack is free
-    // again once nobody stands on it. The fault came from the kernel's own code, so the heap is in
-    // order.
+    // Never returns from the handler: the fiber below it is abandoned, and the signal stack can be
+    // reused when nothing runs on it. The fault was caused by the kernel's own code, so the heap is
+    // consistent.
     s->fail(Finding::stack_overflow, {}, [&] {
       return str("the local variables take more than the ", s->fiber().bytes(),
                  " bytes of a thread's stack");
@@ -60,7 +60,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
   } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     before.sa_handler(number);
   } else {
-    // the access is made again, and ends the process as it would have
+    // the access is repeated, and ends the process as it would have without the handler
     std::signal(number, SIG_DFL);
   }
 }

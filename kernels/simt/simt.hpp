@@ -1,10 +1,11 @@
 #pragma once
-/// The one header that kernel files include. Under nvcc it is a thin layer over CUDA; under a plain
-/// C++ compiler it is CUDA's device language on the CPU (see docs/guides/debug_a_kernel.md). Rules
-/// for kernels:
-///   - shared memory with SIMT_SHARED and SIMT_DYN_SHARED, launches with simt::launch, never
-///     <<<>>>; kernels are not static
-///   - one barrier a source line; masks explicit; no spin-waits; PTX only through simt/ptx.hpp
+/// The only header that kernel files include. Under nvcc it is a thin layer over CUDA. Under a
+/// plain C++ compiler it is CUDA's device language on the CPU (see docs/guides/debug_a_kernel.md).
+/// Rules for kernels:
+///   - Declare shared memory with SIMT_SHARED and SIMT_DYN_SHARED. Launch with simt::launch, never
+///     with <<<>>>. Kernels are not static.
+///   - At most one barrier per source line; explicit masks; no spin-waits; PTX only through
+///     simt/ptx.hpp.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -31,9 +32,10 @@ namespace braid::simt {
 
 #if SIMT_EMULATED
 
-/// Queues a kernel on a stream. Arguments are copied now and converted to the kernel's parameter
-/// types. More than 48 KiB of dynamic shared memory needs nothing else. Returns
-/// cudaErrorInvalidConfiguration for sizes that CUDA refuses, else what the queue says.
+/// Launches a kernel on a stream. The arguments are copied in the call and converted to the
+/// kernel's parameter types. More than 48 KiB of dynamic shared memory needs no attribute. Returns
+/// cudaErrorInvalidConfiguration for sizes that CUDA does not accept, otherwise the result of the
+/// enqueue.
 template <class... P, class... A>
 cudaError_t launch(void (*kernel)(P...), GridAt grid, dim3 block, std::size_t shared_bytes,
                    cudaStream_t stream, A&&... arguments) {
@@ -52,8 +54,8 @@ cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shar
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
     if (error != cudaSuccess) return error;
   }
-  // The launch's own result: cudaPeekAtLastError would also give what an earlier call of the
-  // program has left on this thread.
+  // Returns the result of the launch itself: cudaPeekAtLastError would also return an error that an
+  // earlier call of the program has left on this thread.
   return [&](std::decay_t<P>... values) {
     void* pointers[] = {static_cast<void*>(&values)..., nullptr};
     return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers,
@@ -61,7 +63,7 @@ cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shar
   }(static_cast<std::decay_t<P>>(std::forward<A>(arguments))...);
 }
 
-/// printf of one thread, with its coordinates in front and a line end behind.
+/// printf of one thread, with its coordinates in front and a newline at the end.
 template <class... A> __device__ void trace(const char* format, A... arguments) {
   printf("[b%u,%u,%u t%u,%u,%u] ", blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y,
          threadIdx.z);

@@ -1,7 +1,7 @@
-# The sources of the emulation and of the host twin of the CUDA runtime; paths from the folder
-# kernels. Never instrumented.
+# The sources of the emulation of kernels and of the CUDA runtime. Paths are relative to the folder
+# kernels. They are never instrumented.
 set(BRAID_SIMT_SOURCES
-  # the emulation
+  # the emulation of kernels
   simt/arena.cpp
   simt/block_order.cpp
   simt/checker.cpp
@@ -24,12 +24,12 @@ set(BRAID_SIMT_SOURCES
   simt/tsan_abi.cpp
   simt/warp.cpp
 
-  # what stands in for NCCL
+  # the fake NCCL
   simt/nccl/collectives.cpp
   simt/nccl/faults.cpp
   simt/nccl/stand_in.cpp
 
-  # the host twin of the CUDA runtime
+  # the emulation of the CUDA runtime
   simt/runtime/copies.cpp
   simt/runtime/devices.cpp
   simt/runtime/error_names.cpp

@@ -3,13 +3,13 @@
 
 namespace braid::simt {
 
-/// What the emulation has done since the process started.
+/// What the emulation has executed since the process started.
 struct Stats {
   std::uint64_t grids = 0, blocks = 0, threads = 0;
   std::uint64_t switches = 0;  ///< from one fiber to another
-  std::uint64_t barriers = 0;  ///< __syncthreads, counted once a block
-  std::uint64_t warp_ops = 0;  ///< shuffles, votes, mma, …, counted once a warp
-  std::uint64_t accesses = 0;  ///< that the checker looked at
+  std::uint64_t barriers = 0;  ///< __syncthreads, counted once per block
+  std::uint64_t warp_ops = 0;  ///< shuffles, votes, mma, …, counted once per warp
+  std::uint64_t accesses = 0;  ///< accesses that the checker has checked
 };
 [[nodiscard]] Stats stats();
 

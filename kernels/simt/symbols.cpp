@@ -27,7 +27,7 @@ namespace {
 
 std::mutex mutex;
 
-// The file an address was loaded from, and the address as the file counts it.
+// The file that an address was loaded from, and the address relative to its load base.
 struct Loaded {
   std::string path;
   std::uintptr_t offset = 0;
@@ -52,7 +52,7 @@ Loaded loaded_at(std::uintptr_t address) {
         return 0;
       },
       &search);
-  if (search.found.path == "/proc/self/exe") {  // a child process would see itself there
+  if (search.found.path == "/proc/self/exe") {  // a child process would see itself under that path
     char path[4096];
     const ssize_t n = readlink("/proc/self/exe", path, sizeof path);
     if (n > 0 && n < static_cast<ssize_t>(sizeof path))
@@ -61,7 +61,7 @@ Loaded loaded_at(std::uintptr_t address) {
   return search.found;
 }
 
-// Runs addr2line; one `file:line` for each offset.
+// Runs addr2line. Returns one `file:line` for each offset.
 std::vector<SourceLine> ask_addr2line(const std::string& path,
                                       const std::vector<std::uintptr_t>& offsets) {
   std::vector<SourceLine> lines(offsets.size());
@@ -106,7 +106,7 @@ std::vector<SourceLine> ask_addr2line(const std::string& path,
   return lines;
 }
 
-// The name of the function symbol that holds `offset`, from the file's own symbol table.
+// Returns the name of the function symbol that contains `offset`, from the file's symbol table.
 std::string name_in_file(const Loaded& at) {
   const int file = open(at.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
@@ -148,8 +148,8 @@ std::string name_in_file(const Loaded& at) {
   return name;
 }
 
-// `void a::f<int>(float*, int)` -> `a::f<int>`: without the return type that templates have, and
-// without the parameters.
+// `void a::f<int>(float*, int)` -> `a::f<int>`: removes the parameters, and the return type that
+// templates have.
 std::string without_signature(const std::string& full) {
   int depth = 0;
   std::size_t begin = 0;
@@ -184,7 +184,7 @@ std::vector<SourceLine> source_lines(const std::vector<Site>& sites) {
       known[site] = {base_name(file), static_cast<int>(site >> 48 & 0x7fff)};
       continue;
     }
-    // the call, not what comes after it
+    // the address of the call, not of the instruction after it
     const Loaded at = loaded_at(static_cast<std::uintptr_t>(site) - 1);
     known[site] = {};
     if (at.path.empty()) continue;

@@ -7,8 +7,8 @@
 
 namespace braid::simt {
 
-/// Where an access stands: the return address of the compiler's call, or a Location, packed in one
-/// word.
+/// The location of an access: the return address of the call that the compiler inserted, or a
+/// Location, packed into one word.
 using Site = std::uint64_t;
 [[nodiscard]] inline Site site_of(const void* return_address) noexcept {
   return reinterpret_cast<std::uintptr_t>(return_address);
@@ -18,22 +18,22 @@ using Site = std::uint64_t;
          reinterpret_cast<std::uintptr_t>(where.file);
 }
 
-/// A line of a source file; file is its base name, empty if the program has no debug information
-/// for it.
+/// A line of a source file. `file` is the base name; it is empty if the program has no debug
+/// information for the line.
 struct SourceLine {
   std::string file;
   int line = 0;
 };
 [[nodiscard]] std::string to_string(const SourceLine& where);  // `kernels.cu:12`, or `?`
 
-/// The source lines of sites. Return addresses are looked up with addr2line in the program or
-/// shared library that holds them, and remembered: milliseconds, for reports only.
+/// Returns the source lines of sites. Looks up return addresses with addr2line in the program or
+/// shared library that contains them, and caches the results. Takes milliseconds; for reports only.
 [[nodiscard]] std::vector<SourceLine> source_lines(const std::vector<Site>& sites);
 [[nodiscard]] SourceLine source_line(Site site);
 
-/// The demangled name of a function without its parameters: `braid::relu_kernel<float>`; from the
-/// dynamic symbols or, where a program exports none, from its symbol table. `kernel` if there is
-/// neither.
+/// Returns the demangled name of a function without its parameters, for example
+/// `braid::relu_kernel<float>`. Uses the dynamic symbols or, if a program exports none, its symbol
+/// table. Returns `kernel` if neither has it.
 [[nodiscard]] std::string kernel_name(const void* function);
 
 [[nodiscard]] std::string base_name(std::string_view path);

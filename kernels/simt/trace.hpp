@@ -4,8 +4,9 @@
 
 namespace braid::simt {
 
-/// Gets each line of simt::trace (without its end) instead of stdout; an empty function restores
-/// that. Returns the old one. Set it while no kernel runs.
+/// Sets the function that receives each line of simt::trace (without the newline) instead of
+/// stdout. An empty function restores stdout. Returns the previous function. Call it while no
+/// kernel runs.
 std::function<void(const std::string&)> set_trace_handler(
     std::function<void(const std::string&)> handler);
 

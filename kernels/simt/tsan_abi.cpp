@@ -1,6 +1,7 @@
-// The functions that -fsanitize=thread makes the compiler call before every load and store. We link
-// these in place of the sanitizer's library, and so see every access of a kernel, without a change
-// to its source. Host code beside the kernels comes here too: device memory is not its to touch.
+// The functions that code compiled with -fsanitize=thread calls before every load and store. They
+// are linked instead of the sanitizer's library, so that the checker sees every access of a kernel
+// without a change to its source. Host code in the same files calls them too; it must not access
+// device memory.
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -15,7 +16,7 @@ using braid::simt::Checker;
 
 constinit std::atomic<bool> instrumented{false};
 
-/// Outside kernels, an address where device memory may lie.
+/// Handles an access outside kernels to an address that may be device memory.
 __attribute__((noinline)) void look_on_host(const volatile void* p, Access mode, const void* pc) {
   if (!braid::simt::Scheduler::running())
     braid::simt::host_touches(const_cast<const void*>(p), mode != Access::read,
@@ -53,7 +54,7 @@ bool braid::simt::kernels_are_instrumented() noexcept { return instrumented; }
     look(p, n, Access::write, PC, false);                                                    \
   }
 
-// std::atomic and the __atomic builtins in instrumented code become these.
+// In instrumented code, std::atomic and the __atomic builtins are compiled to calls of these.
 #define SIMT_FETCH(n, T, name, operation)                \
   T __tsan_atomic##n##_##name(volatile T* p, T v, int) { \
     look(p, sizeof(T), Access::atomic, PC);              \
@@ -100,7 +101,7 @@ SIMT_ATOMICS(16, std::uint16_t)
 SIMT_ATOMICS(32, std::uint32_t)
 SIMT_ATOMICS(64, std::uint64_t)
 
-// Called when a program starts, from every instrumented file.
+// Called at program start by every instrumented file.
 void __tsan_init() { instrumented = true; }
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}

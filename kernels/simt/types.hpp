@@ -1,8 +1,8 @@
 #pragma once
 #include "simt/mode.hpp"
 
-/// The vector types of CUDA: the toolkit's, or ours of the same names and layouts. Ours may alias
-/// other types, because kernels read four floats as one float4; nvcc gives that freedom silently.
+/// CUDA's vector types: the toolkit's, or ours with the same names and layouts. Ours may alias
+/// other types, because kernels read four floats as one float4, which nvcc permits silently.
 #if !SIMT_EMULATED
 #include <vector_functions.h>
 #include <vector_types.h>
@@ -21,8 +21,8 @@ struct dim3 {
   constexpr operator uint3() const { return {x, y, z}; }
 };
 
-// SIMT_VECTOR(int, int, 8, 16): int2, int3, int4 and their make_ functions, with the alignments of
-// the first and the last.
+// SIMT_VECTOR(int, int, 8, 16) defines int2, int3, int4 and their make_ functions, with the
+// alignments of int2 and int4.
 #define SIMT_VECTOR(T, name, align2, align4)                            \
   struct [[gnu::may_alias]] alignas(align2) name##2 { T x, y; };        \
   struct [[gnu::may_alias]] name##3 { T x, y, z; };                     \

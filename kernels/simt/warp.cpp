@@ -1,4 +1,5 @@
-// Warp operations: the lanes of a mask meet; the last that arrives does the work for all.
+// Warp operations: the lanes of a mask wait for each other, and the last to arrive does the work
+// for all.
 #include <bit>
 #include <cstring>
 
@@ -21,13 +22,13 @@ WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, s
       return str(name_of(op), ": the calling lane ", lane, " is not in its own mask ", hex(mask),
                  ",");
     });
-  mask = named & ~warp.done;  // CUDA asks for all lanes of the mask that have not returned
+  mask = named & ~warp.done;  // all lanes of the mask that have not returned must arrive
   WarpGroup* group = nullptr;
   for (WarpGroup* g : warp.entering)
     if (g->named == named) group = g;
   const unsigned here = (group ? group->arrived : 0) | 1u << lane;
   for (const WarpGroup* g : warp.entering)
-    // each waits for a lane that waits in the other
+    // a deadlock: each waits for a lane that waits in the other
     if (g != group && (mask & ~here & g->arrived) && (g->mask & ~g->arrived & here))
       fail(
           Finding::wrong_mask, where,
@@ -87,7 +88,7 @@ void Scheduler::complete(WarpGroup& group, Warp& warp, unsigned w) {
     make_ready(threads_[32 * w + static_cast<unsigned>(std::countr_zero(others))]);
 }
 
-// A lane has returned: nobody waits for it.
+// A lane has returned: operations no longer wait for it.
 void Scheduler::leave_warp(unsigned w, unsigned lane) {
   Warp& warp = warps_[w];
   warp.done |= 1u << lane;
@@ -106,8 +107,8 @@ float element(std::uint32_t word, int half, detail::Mma kind) {
   return kind == detail::Mma::bf16 ? detail::bfloat16_value(bits) : detail::half_value(bits);
 }
 
-// in: a0..a3, b0, b1, c0..c3 of each lane; out: d0..d3. The maps are those of the PTX document, see
-// ptx.hpp.
+// in: a0..a3, b0, b1, c0..c3 of each lane; out: d0..d3. The layouts are those of the PTX manual,
+// see ptx.hpp.
 void multiply_warp(WarpGroup& group) {
   const auto kind = static_cast<detail::Mma>(group.kind);
   const int depth = kind == detail::Mma::tf32 ? 8 : 16;
@@ -213,7 +214,7 @@ void Scheduler::land(const AsyncCopy& copy) {
               static_cast<std::size_t>(copy.size - copy.bytes));
 }
 
-// Data arrives here and not before, so a wait that is missing or too weak shows.
+// The data arrives here and not earlier, so that a missing or insufficient wait is detected.
 void Scheduler::async_wait(int newest) {
   auto& copies = current_->copies;
   std::size_t landed = 0;

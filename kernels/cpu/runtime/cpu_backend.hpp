@@ -12,7 +12,7 @@
 
 namespace braid::cpu {
 
-/// One logical CPU device: its own memory accounting, threads and stream.
+/// One logical CPU device with separate memory accounting, threads and stream.
 class CpuDevice final : public DeviceBackend {
  public:
   CpuDevice(int index, const Pinning& pinning);
@@ -41,10 +41,11 @@ class CpuDevice final : public DeviceBackend {
   CpuStream stream_;
 };
 
-/// The CPU as 1 … 64 logical devices.
+/// The CPU as 1 to 64 logical devices.
 class CpuBackend final : public Backend {
  public:
-  /// Throws DeviceError if BRAID_ISA or BRAID_PIN cannot be obeyed.
+  /// Throws DeviceError if BRAID_ISA or BRAID_PIN has an invalid value, or if the processor lacks
+  /// the instruction set.
   explicit CpuBackend(int devices);
   [[nodiscard]] DeviceType type() const noexcept override { return DeviceType::cpu; }
   [[nodiscard]] std::string_view name() const noexcept override { return "cpu"; }

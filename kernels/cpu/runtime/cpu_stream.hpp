@@ -7,8 +7,8 @@
 
 namespace braid::cpu {
 
-/// Work on a CPU device is done when the call that asked for it returns, so an event is done once
-/// it was recorded (or never used).
+/// Work on a CPU device is done when the call that requested it returns. So an event is done as
+/// soon as it was recorded (or if it was never used).
 class CpuEvent final : public Event {
  public:
   [[nodiscard]] bool done() const override { return true; }
@@ -18,7 +18,7 @@ class CpuEvent final : public Event {
   std::atomic<bool> recorded_{false};  // orders the recorder's writes before the waiter's reads
 };
 
-/// Runs everything at once on the calling thread, with the helpers of its device.
+/// Runs all work synchronously on the calling thread, with the helpers of its device.
 class CpuStream final : public Stream {
  public:
   CpuStream(Device device, Pool& pool) noexcept : Stream(device), pool_(pool) {}
@@ -26,7 +26,7 @@ class CpuStream final : public Stream {
     if (auto* const own = dynamic_cast<CpuEvent*>(&event))
       own->recorded_.store(true, std::memory_order_release);
   }
-  /// Work here runs on the calling thread, so for an event of another backend that thread waits.
+  /// CPU work runs on the calling thread, so that thread waits for an event of another backend.
   void wait(const Event& event) override {
     if (const auto* const own = dynamic_cast<const CpuEvent*>(&event))
       (void)own->recorded_.load(std::memory_order_acquire);

@@ -7,22 +7,22 @@
 
 namespace braid::cpu {
 
-/// One compilation of the kernels.
+/// The kernels compiled for one instruction set.
 struct Isa {
   std::string_view name;
   bool (*supported)() noexcept;  ///< by this processor and its operating system
   const KernelTable* kernels;
 };
 
-/// All that were compiled, each better than the one before.
+/// Returns all compiled instruction sets, each better than the one before.
 [[nodiscard]] const std::vector<Isa>& compiled_isas();
 
-/// The best that this processor supports, or the one named by `forced` (null or empty: none is
-/// forced).
-/// Throws DeviceError for an unknown name and for an instruction set that the processor lacks.
+/// Returns the best instruction set that this processor supports, or the one named by `forced`
+/// (null or empty: none is forced). Throws DeviceError for an unknown name and for an instruction
+/// set that the processor lacks.
 [[nodiscard]] const Isa& choose_isa(const char* forced);
 
-/// choose_isa of the environment variable BRAID_ISA, asked once.
+/// choose_isa of the environment variable BRAID_ISA, read once.
 [[nodiscard]] const Isa& current_isa();
 
 }  // namespace braid::cpu

@@ -3,16 +3,16 @@
 
 namespace braid { class Stream; }
 
-// What a kernel needs of the thread pool; free of the standard library, so that the files in simd/
-// may include it.
+// The interface of the thread pool for kernels. It does not use the standard library, so that the
+// files in simd/ may include it.
 namespace braid::cpu {
 
-/// Calls fn(context, tile) for every tile in [0, tiles), each exactly once, on the calling thread
-/// and the device's helpers, and returns when all are done. Which thread takes a tile is not fixed,
-/// so a tile's result must not depend on it: cut work in tiles by size, never by threads. Runs
-/// inline for one tile or one thread, within another parallel_for, and while another host thread
-/// uses the device's helpers. An exception of a tile: no further tiles are started, and the first
-/// one caught is rethrown here after all helpers have left. No allocation, no lock.
+/// Calls fn(context, tile) exactly once for every tile in [0, tiles), on the calling thread and the
+/// device's helpers, and returns when all are done. Any thread may run any tile, so a tile's result
+/// must not depend on its thread: split work into tiles by size, never by threads. Runs inline for
+/// one tile or one thread, within another parallel_for, and while another host thread uses the
+/// device's helpers. If a tile throws, no further tiles are started, and the first exception caught
+/// is rethrown here after all helpers have finished. Does not allocate or lock.
 void parallel_for(Stream& stream, std::int64_t tiles, void (*fn)(void* context, std::int64_t tile),
                   void* context);
 

@@ -24,7 +24,7 @@ Pinning::Pinning(int devices) : devices_(devices) {
     for (int i = 0; i < CPU_SETSIZE; ++i)
       if (CPU_ISSET(i, &mask)) cores_.push_back(i);
   }
-  if (cores_.empty()) {  // more cores than a cpu_set_t holds: no core numbers, so no pinning
+  if (cores_.empty()) {  // more cores than a cpu_set_t holds: no core indices, so no pinning
     cores_.resize(std::max(1u, std::thread::hardware_concurrency()));
     on_ = false;
   }

@@ -29,7 +29,7 @@ inline void pause() noexcept {
 #endif
 }
 
-// Returns when the word is no longer `old`: spins for a while, then sleeps. Returns its value.
+// Waits until the word differs from `old`: spins for a while, then sleeps. Returns the new value.
 std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t old,
                               bool spin) noexcept {
   std::uint32_t now = word.load(std::memory_order_acquire);
@@ -64,19 +64,19 @@ void Pool::stop_helpers() noexcept {
 
 void Pool::resize(int threads) noexcept {
   stop_helpers();
-  // also where the system has no more threads: asking at every call would not help
+  // set even if the system cannot create the threads: a retry at every call would not help
   size_ = threads;
   try {
     shares_ = std::make_unique<Share[]>(static_cast<std::size_t>(threads));
     helpers_.reserve(static_cast<std::size_t>(threads - 1));
     for (int i = 1; i < threads; ++i)
       helpers_.emplace_back([this, i, seen = epoch_.load(), threads] { help(i, seen, threads); });
-  } catch (...) {  // fewer helpers: the caller and those there are do the work
+  } catch (...) {  // fewer helpers: the caller and the existing ones do the work
   }
 }
 
 void Pool::help(int index, std::uint32_t seen, int threads) noexcept {
-  t_inside = true;  // what a tile calls runs inline
+  t_inside = true;  // a parallel_for within a tile runs inline
   if (pinning_.on()) Pinning::bind(pinning_.core_of(device_, index, threads));
   const bool spin = spin_worthwhile(threads);
   for (;;) {
@@ -88,7 +88,7 @@ void Pool::help(int index, std::uint32_t seen, int threads) noexcept {
                                        std::memory_order_relaxed))
         continue;
       work(index);
-      // closed, and this was the last: the caller may be asleep
+      // the gate is closed and this was the last helper inside: the caller may be asleep
       if (gate_.fetch_sub(1, std::memory_order_release) == 1) gate_.notify_one();
       break;
     }

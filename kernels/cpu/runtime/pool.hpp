@@ -10,12 +10,13 @@
 
 namespace braid::cpu {
 
-/// The threads of one logical CPU device: the thread that calls, and helpers that wait for work,
-/// spinning for some 20 µs and then asleep. The caller never waits for a helper that has not begun:
-/// it takes the tiles itself. So a late, descheduled or forked-away helper costs speed only.
+/// The threads of one logical CPU device: the calling thread, and helpers that wait for work,
+/// spinning for 20 µs before they sleep. The caller never waits for a helper that has not started:
+/// it runs the tiles itself. So a helper that is late, descheduled or lost in a fork costs only
+/// speed.
 class Pool {
  public:
-  /// `pinning` must outlive the pool. Helpers are made at the first need.
+  /// `pinning` must outlive the pool. Helpers are created when they are first needed.
   Pool(int device, const Pinning& pinning) noexcept : device_(device), pinning_(pinning) {}
   ~Pool();
   Pool(const Pool&) = delete;
@@ -25,12 +26,12 @@ class Pool {
   void run(int threads, std::int64_t tiles, void (*fn)(void* context, std::int64_t tile),
            void* context);
 
-  /// With BRAID_PIN=1 binds the calling thread, the first time it computes for a device, to that
-  /// device's first core.
+  /// If BRAID_PIN=1, binds the calling thread to this device's first core, the first time that the
+  /// thread computes for any device.
   void pin_caller(int threads) const noexcept;
 
  private:
-  // Tiles [next, end) of one thread's share; others take from it when theirs are done.
+  // Tiles [next, end) of one thread's share; other threads take tiles from it when theirs are done.
   struct alignas(64) Share {
     std::atomic<std::int64_t> next{0};
     std::int64_t end = 0;
@@ -46,9 +47,9 @@ class Pool {
 
   const int device_;
   const Pinning& pinning_;
-  std::atomic<bool> busy_{false};  // a caller has the helpers
+  std::atomic<bool> busy_{false};  // a caller is using the helpers
 
-  // The job; written by the caller while the gate is closed and empty.
+  // The job. The caller writes it while the gate is closed and no helper is inside.
   void (*fn_)(void*, std::int64_t) = nullptr;
   void* context_ = nullptr;
   int shares_in_use_ = 0;
@@ -57,7 +58,7 @@ class Pool {
 
   alignas(64) std::atomic<bool> failed_{false};
   alignas(64) std::atomic<std::uint32_t> gate_{0};   // kOpen + the number of helpers inside
-  alignas(64) std::atomic<std::uint32_t> epoch_{0};  // grows when there is something to do
+  alignas(64) std::atomic<std::uint32_t> epoch_{0};  // incremented when there is work
   std::atomic<bool> stop_{false};
   int size_ = 1;  // threads, the caller included; guarded by busy_
   std::vector<std::jthread> helpers_;

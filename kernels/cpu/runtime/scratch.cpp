@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <new>
 
-// of the program or library that this is linked into: it stays loaded until the call
+// identifies the program or library that this is linked into; it stays loaded until the handler ran
 extern "C" void* __dso_handle;
 
 namespace braid::cpu {
@@ -29,8 +29,8 @@ void end_of_thread(void*) {
   }
 }
 
-// Not a thread_local with a destructor: destructors of the thread that run after it may compute,
-// and what they take is released by another call.
+// Not a thread_local with a destructor: other destructors of the thread may run later and compute.
+// The memory that they allocate is released by another registered call.
 void release_at_the_end() {
   if (t_will_end) return;
   if (abi::__cxa_thread_atexit(end_of_thread, nullptr, &__dso_handle) != 0) throw std::bad_alloc();

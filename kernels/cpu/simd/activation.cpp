@@ -5,9 +5,9 @@
 #include "cpu/simd/functions.hpp"
 #include "cpu/simd/through_float.hpp"
 
-// Activations and their derivatives, one pass each. Smooth ones are computed in double (the tails
-// of gelu and mish are differences of near numbers) and rounded once; those of straight pieces, and
-// silu, in the type itself. 16-bit types go through float.
+// Activations and their derivatives, in one pass each. Smooth functions are computed in double (the
+// tails of gelu and mish are differences of close numbers) and rounded once. Piecewise functions,
+// silu and softsign are computed in the type itself. 16-bit types are computed in float.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -15,7 +15,8 @@ struct Numbers {
   double a, b, c;
 };
 
-/// The functions in double that float results need, and those that float64 needs.
+/// The functions in double whose accuracy suffices for float results, and those for float64
+/// results.
 struct ForFloat {
   static BRAID_INLINE VD expm1(VD x) { return wide::expm1(x); }
   static BRAID_INLINE VD log1p(VD x) { return wide::log1p(x); }
@@ -41,12 +42,12 @@ constexpr double kRootHalf = 0x1.6a09e667f3bcdp-1, kRootTwoOverPi = 0x1.9884533d
 
 /// Twice the argument of gelu_tanh's tanh: (1 + tanh u) / 2 is sigmoid(2 u).
 BRAID_INLINE VD twice_u(VD x) { return x * (x * x * kCubic + 1.0) * (2 * kRootTwoOverPi); }
-/// x between low and high; a NaN stays one.
+/// Clamps x to [low, high]; a NaN stays a NaN.
 template <class V> BRAID_INLINE V between(V x, Lane<V> low, Lane<V> high) {
   x = x < low ? splat<V>(low) : x;
   return x > high ? splat<V>(high) : x;
 }
-/// Between them, not at them; an infinite bound is none.
+/// True where low < x < high; an infinite bound does not limit.
 template <class V> BRAID_INLINE auto is_inside(V x, Lane<V> low, Lane<V> high) {
   constexpr Lane<V> inf = __builtin_huge_val();
   return ((x > low) | (splat<V>(low) == -inf)) & ((x < high) | (splat<V>(high) == inf));
@@ -78,7 +79,7 @@ template <ActivationOp op, class F, class V> BRAID_INLINE V value(V x, const Num
   }
 }
 
-/// dy f'(x).
+/// Returns dy f'(x).
 template <ActivationOp op, class F, class V>
 BRAID_INLINE V pulled_back(V x, V dy, const Numbers& p) {
   using L = Lane<V>;

@@ -3,8 +3,8 @@
 #include "cpu/simd/attention_backward.hpp"
 #include "cpu/simd/attention_forward.hpp"
 
-// Attention: forward a tile of queries is the work of one thread, backward a head. Both depend on
-// the shape alone.
+// Attention. The forward pass is split into tiles of queries, the backward pass into heads; one
+// thread computes each. The split depends on the shape alone.
 namespace braid::cpu::BRAID_ISA {
 
 void attention(const AttentionArgs& args, Stream& stream) {

@@ -1,13 +1,13 @@
 #pragma once
 #include "cpu/simd/attention_tile.hpp"
 
-// The gradients of attention for one head: for each tile of keys all queries go by, and the
-// probabilities are made again from the saved lse.
+// The gradients of attention for one head. For each tile of keys it iterates over all queries, and
+// recomputes the probabilities from the saved lse.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// Where a gradient is summed: in its own rows, or, for 16-bit types, in numbers that are rounded
-/// at the end.
+/// Where a gradient is accumulated: in its own rows, or, for 16-bit types, in a float copy that is
+/// rounded at the end.
 template <class E> struct Summed {
   Computed<E>* at;
   std::int64_t row;
@@ -20,7 +20,7 @@ BRAID_INLINE Summed<E> summed(const HeadOf<E>& head, std::int64_t first, std::in
   else return {copy, width};
 }
 
-/// scores → probabilities (with dropout's factors), dp → ds, in place; rows of one tile.
+/// In place: scores → probabilities times dropout factors, dp → ds. For row r of one tile.
 template <class E>
 BRAID_INLINE void gradient_row(const AttentionArgs& args, const Tile& tile, std::int64_t r,
                                Computed<E> lse, Computed<E> dot, Computed<E>* scores,
@@ -87,7 +87,7 @@ void attention_backward_of_head(const AttentionBackwardArgs& all, std::int64_t b
     const Rows<A> k_rows = rows_of<E>(k, j, columns, width, k_copy);
     const Summed<E> dk = summed<E>(dk_head, j, width, dk_copy),
                     dv = summed<E>(dv_head, j, value_width, dv_copy);
-    // queries before see none of these keys
+    // earlier queries see none of these keys
     const std::int64_t from = args.causal ? j / kSide * kSide : 0;
     for (std::int64_t i = from; i < queries; i += kSide) {
       const Tile tile{b, h, i, j, smaller(queries - i, kSide), columns};

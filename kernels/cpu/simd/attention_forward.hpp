@@ -1,18 +1,18 @@
 #pragma once
 #include "cpu/simd/attention_tile.hpp"
 
-// Attention of 64 queries: keys go by in tiles, with a running maximum (Dao et al. 2022,
+// Attention of 64 queries. It iterates over tiles of keys with a running maximum (Dao et al. 2022,
 // arXiv:2205.14135; Milakov and Gimelshein 2018).
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// What is known of each query so far: its largest score and Σ exp(score - that).
+/// The state of each query so far: its largest score and Σ exp(score - largest).
 template <class A> struct RunningRows {
   A max[kSide], sum[kSide];
 };
 
-/// Scores of one row to probabilities, relative to the running maximum; returns what the row's old
-/// sums are multiplied with.
+/// Converts the scores of one row to probabilities relative to the running maximum. Returns the
+/// factor by which the row's earlier sums must be multiplied.
 template <class E>
 BRAID_INLINE Computed<E> take_row(const AttentionArgs& args, const Tile& tile, std::int64_t r,
                                   Computed<E>* scores, RunningRows<Computed<E>>& known) {

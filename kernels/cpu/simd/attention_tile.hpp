@@ -7,8 +7,8 @@
 #include "cpu/simd/gemm_pack.hpp"
 #include "cpu/simd/math.hpp"
 
-// A tile of attention: 64 queries by 64 keys, whose scores stay in the first-level cache. Products
-// are those of gemm_micro.hpp.
+// A tile of attention: 64 queries by 64 keys, whose scores stay in the L1 cache. The products use
+// gemm_micro.hpp.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -19,7 +19,7 @@ template <class V> constexpr std::int64_t kWide = sizeof(V) / sizeof(Lane<V>);
 template <class V> BRAID_INLINE V minus_infinity() {
   return splat<V>(-static_cast<Lane<V>>(__builtin_inff()));
 }
-/// The lanes of v by a tree.
+/// Adds the lanes of v as a tree.
 template <class V> BRAID_INLINE Lane<V> sum_of_lanes(V v) {
   Lane<V> x[kWide<V>];
   __builtin_memcpy(x, &v, sizeof v);
@@ -46,7 +46,7 @@ BRAID_INLINE HeadOf<E> head_of(const AttentionOperand& operand, std::int64_t b, 
           operand.row};
 }
 
-/// Rows of a head as numbers: where they are, or, for 16-bit types, widened into `copy`.
+/// Rows of a head as computed numbers: in place, or, for 16-bit types, widened into `copy`.
 template <class A> struct Rows {
   const A* at;
   std::int64_t row;
@@ -61,12 +61,12 @@ BRAID_INLINE Rows<Computed<E>> rows_of(const HeadOf<E>& head, std::int64_t first
     return {copy, width};
   }
 }
-/// `size` if rows_of widens, else 0.
+/// Returns `size` if rows_of widens, else 0.
 template <class E> constexpr std::int64_t copied(std::int64_t size) {
   return std::is_same_v<typename E::T, Computed<E>> ? 0 : size;
 }
 
-/// A matrix of numbers written to rows of E.
+/// Writes a matrix of computed numbers to rows of E.
 template <class E>
 BRAID_INLINE void write_rows(const Computed<E>* from, std::int64_t from_row, std::int64_t rows,
                              std::int64_t width, const HeadOf<E>& head, std::int64_t first) {
@@ -94,7 +94,7 @@ BRAID_INLINE void multiply_tile(const Tile& tile, std::int64_t width, const Rows
                       nullptr, false});
 }
 
-/// A row of scores, scaled and masked; -inf in all of the kSide places that the query does not see.
+/// Scales and masks a row of kSide scores; those that the query does not see become -inf.
 template <class E>
 BRAID_INLINE void finish_scores(const AttentionArgs& args, const Tile& tile, std::int64_t r,
                                 Computed<E>* scores) {
@@ -123,7 +123,7 @@ BRAID_INLINE void finish_scores(const AttentionArgs& args, const Tile& tile, std
   }
 }
 
-/// What the probabilities of row r of a tile are multiplied with; kSide numbers.
+/// Computes the kSide dropout factors for the probabilities of row r of a tile.
 template <class A>
 BRAID_INLINE void drop_factors(const AttentionArgs& args, const Tile& tile, std::int64_t r,
                                A* factor) {

@@ -4,8 +4,7 @@
 #include "cpu/simd/map.hpp"
 #include "cpu/simd/table_parts.hpp"
 
-// out = a op b, element by element. Integers wrap around; bool adds as "or" and multiplies as
-// "and".
+// out = a op b, elementwise. Integers wrap around; for bool, add is "or" and mul is "and".
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -27,7 +26,7 @@ template <class E, BinaryOp op, class V> BRAID_INLINE auto apply(V a, V b) {
   else if constexpr (op == BinaryOp::le) return a <= b;
   else if constexpr (op == BinaryOp::gt) return a > b;
   else if constexpr (op == BinaryOp::ge) return a >= b;
-  // a NaN lets the gradient pass
+  // a NaN in b lets the gradient pass
   else if constexpr (op == BinaryOp::relu_backward) return b <= V{} ? V{} : a;
   else if constexpr (boolean && (op == BinaryOp::add || op == BinaryOp::maximum)) return a | b;
   else if constexpr (boolean) return a & b;  // mul, minimum
@@ -38,7 +37,7 @@ template <class E, BinaryOp op, class V> BRAID_INLINE auto apply(V a, V b) {
     else if constexpr (op == BinaryOp::div) return a / b;
     else if constexpr (op == BinaryOp::tanh_backward) return a * (Lane<V>{1} - b * b);
     else if constexpr (op == BinaryOp::sigmoid_backward) return a * b * (Lane<V>{1} - b);
-    // a NaN b fails a > b and is taken
+    // if b is a NaN, a > b is false and b is returned
     else if constexpr (op == BinaryOp::maximum) return a != a ? a : (a > b ? a : b);
     else return a != a ? a : (a < b ? a : b);
   } else {
@@ -51,7 +50,7 @@ template <class E, BinaryOp op, class V> BRAID_INLINE auto apply(V a, V b) {
   }
 }
 
-/// bool output of lanes of E.
+/// Stores a mask of lanes of E as bool.
 template <class E> struct MaskOut {
   using T = std::uint8_t;
   using M = decltype(typename E::V{} == typename E::V{});
@@ -68,7 +67,7 @@ void binary_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
   map_two<Out, E>(out, in, n, [](V a, V b) { return apply<E, op>(a, b); });
 }
 
-/// a ± alpha b, in two roundings.
+/// a ± alpha b, with two roundings.
 template <class E, BinaryOp op>
 void scaled_kernel(void* out, const Inputs& in, std::int64_t n, const void* parameters) {
   using V = typename E::V;
@@ -80,8 +79,8 @@ void scaled_kernel(void* out, const Inputs& in, std::int64_t n, const void* para
                 [factor](V a, V b) { return apply<E, op>(a, apply<E, BinaryOp::mul>(factor, b)); });
 }
 
-/// Integer division, truncating. The divisors were checked; the most negative number over -1 wraps
-/// to itself.
+/// Truncating integer division. The divisors were checked before. The most negative number divided
+/// by -1 wraps to itself.
 template <class E>
 void integer_division_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
   using T = typename E::T;
@@ -99,7 +98,7 @@ void integer_division_kernel(void* out, const Inputs& in, std::int64_t n, const 
   }
 }
 
-/// Throws before anything is written.
+/// Throws, before anything is written, if a divisor is 0.
 template <class E> void check_divisors(const BinaryArgs& args, const void* b, bool scalar) {
   using T = typename E::T;
   const T* p = static_cast<const T*>(b);

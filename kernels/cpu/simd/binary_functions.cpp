@@ -5,18 +5,17 @@
 #include "cpu/simd/table_parts.hpp"
 #include "cpu/simd/through_float.hpp"
 
-// out = f(a, b) for the rarer functions: pow, atan2, and the three ways to divide and to be left
-// with a remainder.
+// out = f(a, b) for the less common functions: pow, atan2, fmod, remainder and floor division.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// a modulo b with the sign of b, as Python has it.
+/// a modulo b with the sign of b, as in Python.
 BRAID_INLINE double remainder_of(double a, double b) {
   const double r = ::fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-/// ⌊a / b⌋ from what fmod leaves, so that no rounding of a / b can lead to the next number. b = 0:
-/// the infinity or NaN of a / b.
+/// ⌊a / b⌋, computed from the remainder of fmod, so that rounding a / b cannot give the next
+/// integer. For b = 0, returns a / b: an infinity or NaN.
 BRAID_INLINE double floor_of_quotient(double a, double b) {
   if (b == 0) return a / b;
   const double r = ::fmod(a, b);
@@ -37,8 +36,8 @@ BRAID_INLINE double function_of(BinaryOp op, double a, double b) {
   }
 }
 
-/// Integers wrap around; a divisor is not 0. A negative power is 0, but for bases 1 and -1 (and for
-/// 0, whose reciprocal there is not).
+/// Integers wrap around. For the divisions, b is not 0. A negative exponent gives 0, except for
+/// bases 1 and -1.
 template <class T> BRAID_INLINE T function_of(BinaryOp op, T a, T b) {
   using U = std::make_unsigned_t<T>;
   if (op == BinaryOp::pow) {
@@ -66,8 +65,8 @@ template <class T> BRAID_INLINE T function_of(BinaryOp op, T a, T b) {
   }
 }
 
-/// Element by element, in the type itself; float in double, where the remainder of two floats is
-/// exact.
+/// Elementwise, in the type itself; float is computed in double, where the remainder of two floats
+/// is exact.
 template <class T>
 void scalar_kernel(void* out, const Inputs& in, std::int64_t n, const void* parameters) {
   using Wide = std::conditional_t<std::is_same_v<T, float>, double, T>;

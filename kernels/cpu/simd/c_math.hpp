@@ -1,7 +1,7 @@
 #pragma once
 #include "cpu/simd/vec.hpp"
 
-// C's functions of doubles, for float64; declared here because <cmath> would bring inline
+// C's functions of doubles, for float64. They are declared here because <cmath> would add inline
 // functions.
 extern "C" {
 double sin(double);
@@ -32,7 +32,7 @@ double floor(double);
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// A C function, lane by lane.
+/// Applies a C function to each lane.
 template <class F> BRAID_INLINE VD each_lane(VD x, F f) {
   VD y;
   for (int i = 0; i < kDoubleLanes; ++i) y[i] = f(x[i]);

@@ -7,14 +7,14 @@
 #include "cpu/runtime/scratch.hpp"
 #include "cpu/simd/vec.hpp"
 
-// Convolutions: the library's, where there is one for the call; else columns and products of our
-// own.
+// Convolutions: oneDNN's where the library can compute the call, else Braid's own with unfolded
+// columns and matrix products.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr std::int64_t kTileBytes = 64 * 1024;
 
-/// Columns of the places [first, last) of the grid, counted over the images.
+/// Fills the columns of the grid positions [first, last), counted over all images.
 template <class T>
 void gather_columns(const Unfold& u, std::int64_t first_image, std::int64_t rows,
                     std::int64_t first, std::int64_t last, T* columns) {

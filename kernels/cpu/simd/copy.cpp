@@ -19,19 +19,19 @@ template <class T> void same_kernel(void* out, const Inputs& in, std::int64_t n,
   if (n > 0) store_first(to, value, static_cast<int>(n));
 }
 
-// A float that an integer cannot hold (NaN too) gives whatever the processor's conversion gives, as
-// in PyTorch: no fault of the program that asks for it.
+// A float that the integer type cannot represent (or NaN) gives the result of the processor's
+// conversion, as in PyTorch. This is not an error of the caller, so the sanitizer's check is off.
 #ifdef __clang__
 #define BRAID_ANY_FLOAT __attribute__((no_sanitize("float-cast-overflow")))
 #else
-#define BRAID_ANY_FLOAT  // g++ has this check on request only
+#define BRAID_ANY_FLOAT  // g++ has this check only on request
 #endif
 
-/// Any bytes other than 0 count as true.
+/// Any nonzero value counts as true.
 BRAID_INLINE std::uint8_t to_bool(bool x) { return x ? 1 : 0; }
 
-/// One element; through float for float16 and bfloat16, through int32 for small integers (their
-/// range is then the int32's: no undefined conversion there).
+/// Converts one element. float16 and bfloat16 convert through float; a floating-point number
+/// becomes uint8 through int32, so conversion is defined for all values in the range of int32.
 template <class To, class From>
 BRAID_ANY_FLOAT BRAID_INLINE typename To::T convert(typename From::T x) {
   if constexpr (kThroughFloat<From> && From::kDType != DType::float32) {
@@ -64,7 +64,7 @@ void convert_kernel(void* out, const Inputs& in, std::int64_t n, const void* par
     return same_kernel<T>(out, one, n, parameters);
   }
   if constexpr (kSixteenBits<To> || kSixteenBits<From>) {
-    // Through a small buffer of float, so that both halves of the way are vectors.
+    // Converts through a small buffer of floats, so that both steps use vectors.
     constexpr std::int64_t block = 256;
     float wide[block];
     for (; n > 0; n -= block, to += block, x += block) {
@@ -109,7 +109,7 @@ MapKernel find_convert_kernel(DType to, DType from) {
   });
 }
 
-// ---- transposed copies: blocks of 16 x 16 through a buffer, so that every cache line of both
+// ---- Transposed copies: blocks of 16 x 16 go through a buffer, so that every cache line of both
 // sides is touched once.
 constexpr std::int64_t kBlock = 16;
 
@@ -131,7 +131,7 @@ void transpose_block(T* out, std::int64_t out_stride, const T* x, std::int64_t x
     for (std::int64_t j = 0; j < columns; ++j) store(out + i * out_stride + j, buffer[i][j]);
 }
 
-/// The dim along which x is dense while out is dense along the innermost, or -1.
+/// Returns the dim along which x is contiguous while out is contiguous along the innermost, or -1.
 int transposed_dim(const Loop& loop) {
   const int inner = loop.rank - 1;
   if (inner < 1 || loop.stride[0][inner] != 1 || loop.stride[1][inner] <= 1 || loop.size[inner] < 4)
@@ -146,7 +146,7 @@ template <class T> void copy_transposed(const CopyArgs& args, int dim, Stream& s
   const int inner = loop.rank - 1;
   const std::int64_t rows = loop.size[dim], columns = loop.size[inner];
   const std::int64_t bands = (rows + kBlock - 1) / kBlock;
-  // The other dims, in a loop of their own.
+  // A loop over the other dims.
   Loop outer{};
   outer.n = 1;
   for (int d = 0; d < inner; ++d) {

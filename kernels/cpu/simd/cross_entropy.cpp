@@ -3,8 +3,8 @@
 #include "cpu/errors.hpp"
 #include "cpu/simd/softmax_rows.hpp"
 
-// Cross entropy of dense logits with class labels, fused: the logits are read once, no
-// probabilities are stored.
+// Fused cross entropy of logits with class labels. The logits are read once, and again for label
+// smoothing; no probabilities are stored.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -18,7 +18,7 @@ template <class Args> void check_labels(const char* op, const Args& args) {
   }
 }
 
-/// The weight of a class.
+/// Returns the weight of class c.
 template <class E, class Args>
 BRAID_INLINE Lane<typename E::V> weight_of(const Args& args, std::int64_t c) {
   if (args.weight == nullptr) return 1;
@@ -54,7 +54,7 @@ template <class E> void cross_entropy_of(const CrossEntropyArgs& args, Stream& s
   const std::int64_t n = args.n;
   const A hot = static_cast<A>(1.0 - args.label_smoothing),
           spread = static_cast<A>(args.label_smoothing / static_cast<double>(n));
-  // Losses and weights of the rows, summed by the tree of tree.hpp over the row index, 2048 rows at
+  // Losses and weights of the rows, summed over the row index by the tree of tree.hpp, 2048 rows at
   // a time.
   Cascade<Sum, Row<V>> losses, weights;
   for (std::int64_t begin = 0; begin < args.rows; begin += kLossBlock) {
@@ -132,7 +132,7 @@ void cross_entropy_backward_of(const CrossEntropyBackwardArgs& args, Stream& str
     const V shift = splat<V>(log), f = splat<V>(factor), s = splat<V>(w + of_all),
             t = splat<V>(spread);
     label -= begin;
-    // The label's own logit is read before dx, which may be x, is written.
+    // The logit at the label is read before dx is written, because dx may be x.
     const bool here = label >= 0 && label < count;
     A at_label =
         here ? exp_of<V>(static_cast<A>(E::load_first(from + label, 1)[0]) - log) * (w + of_all)

@@ -4,13 +4,14 @@
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/simd/dropout_factors.hpp"
 
-// Dropout in one pass; the mask is never stored: forward and backward make the same words again.
+// Dropout in one pass. The mask is never stored: forward and backward generate the same random
+// words.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr std::int64_t kTile = 16 * 1024;  // elements
 
-/// n elements whose numbers in the whole tensor are e, e + 1, …
+/// Processes n elements whose indices in the whole tensor are e, e + 1, …
 template <class E>
 void drop_run(const typename E::T* x, typename E::T* y, std::int64_t n, std::uint64_t e,
               const DropFactors<Lane<typename E::V>>& make) {

@@ -1,18 +1,18 @@
 #pragma once
 #include "cpu/simd/philox_blocks.hpp"
 
-// What the elements of a tensor are multiplied with in dropout, by their numbers in it.
+// The dropout factors of the elements of a tensor, computed from their indices.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-constexpr std::int64_t kFactors = 512;  // at a time
+constexpr std::int64_t kFactors = 512;  // maximum per call
 
 template <class A> struct DropFactors {
   std::uint64_t seed, stream, threshold;
   A scale;
 
-  /// factor[i] for elements e + i, i < n <= kFactors: scale where the element's word is at least
-  /// the threshold, else 0.
+  /// Sets factor[i] for elements e + i, i < n <= kFactors: scale where the element's random word is
+  /// at least the threshold, else 0.
   void operator()(A* factor, std::uint64_t e, std::int64_t n) const {
     constexpr int step = 4 * kFloatLanes;
     if (threshold > 0xffffffffu) {
@@ -20,7 +20,7 @@ template <class A> struct DropFactors {
       return;
     }
     const std::uint32_t least = static_cast<std::uint32_t>(threshold);
-    if (n <= 2) {  // a row of one or two
+    if (n <= 2) {  // a row of one or two elements
       for (std::int64_t i = 0; i < n; ++i, ++e)
         factor[i] = philox(seed, stream, e / 4).w[e % 4] >= least ? scale : A{};
       return;

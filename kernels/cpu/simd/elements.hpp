@@ -1,15 +1,15 @@
 #pragma once
 #include "cpu/simd/vec.hpp"
 
-// One struct for each dtype: how its elements (T, as stored) become lanes of a vector to compute
-// with (V) and back.
-// float16 and bfloat16 are computed in float and rounded to nearest even when stored.
+// One struct for each dtype: how stored elements (T) are converted to the lanes of a vector for
+// computing (V) and back. float16 and bfloat16 are computed in float and rounded to nearest even
+// when stored.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 BRAID_INLINE float half_to_float(std::uint16_t h) {
   const std::uint32_t rest = static_cast<std::uint32_t>(h & 0x7fffu) << 13;
-  // 2^112 moves the exponent's bias and makes subnormals normal, exactly.
+  // Multiplying by 2^112 adjusts the exponent bias and normalizes subnormals exactly.
   const std::uint32_t finite =
       __builtin_bit_cast(std::uint32_t, __builtin_bit_cast(float, rest) * 0x1p112f);
   return __builtin_bit_cast(float, (rest >= 0x0f800000u ? rest | 0x7f800000u : finite) |
@@ -40,7 +40,7 @@ BRAID_INLINE std::uint16_t float_to_bfloat(float value) {
                                                    : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-/// Out of range: the nearest; NaN: 0.
+/// Out of range gives the nearest int64; NaN gives 0.
 BRAID_INLINE std::int64_t double_to_int64(double value) {
   if (!(value == value)) return 0;
   if (value >= 0x1p63) return INT64_MAX;
@@ -48,7 +48,7 @@ BRAID_INLINE std::int64_t double_to_int64(double value) {
   return static_cast<std::int64_t>(value);
 }
 
-/// Loads and stores of elements that are computed with as they are stored.
+/// Loads and stores of elements that are computed in the type in which they are stored.
 template <class Stored, DType D> struct Plain {
   using T = Stored;
   static constexpr DType kDType = D;
@@ -80,7 +80,7 @@ struct B8 : Plain<std::uint8_t, DType::bool_> {
   static BRAID_INLINE T from_double(double x) { return x != 0; }
 };
 
-/// A 16-bit format through float. Format: static VF widen(H), static H narrow(VF).
+/// A 16-bit format computed in float. Format has static VF widen(H) and static H narrow(VF).
 template <class Format, DType D> struct Narrow {
   using T = std::uint16_t;
   static constexpr DType kDType = D;
@@ -145,7 +145,7 @@ struct BF16 : Narrow<BF16, DType::bfloat16> {
 };
 
 template <class E> constexpr bool kFloating = E::kDType >= DType::float16;
-/// Computed in float: float32, float16, bfloat16.
+/// True for dtypes computed in float: float32, float16, bfloat16.
 template <class E> constexpr bool kThroughFloat = std::is_same_v<typename E::V, VF>;
 
 constexpr int element_bytes(DType t) {
@@ -160,7 +160,7 @@ constexpr int element_bytes(DType t) {
   }
 }
 
-/// Calls f.template operator()<E>() for the element struct of a dtype.
+/// Calls f.template operator()<E>() with the element struct of a dtype.
 template <class F>
 BRAID_INLINE auto with_floating(DType t, F&& f) -> decltype(f.template operator()<F32>()) {
   switch (t) {
@@ -182,7 +182,7 @@ BRAID_INLINE auto with_element(DType t, F&& f) -> decltype(f.template operator()
   }
 }
 
-/// Comparison results as bytes 0 and 1.
+/// Converts comparison results to bytes 0 and 1.
 template <class M> BRAID_INLINE auto mask_to_bytes(M mask) {
   using Bytes = Vec<std::uint8_t, sizeof(M) / sizeof(Lane<M>)>;
   if constexpr (sizeof(Lane<M>) == 1) return (Bytes)mask & 1;

@@ -1,19 +1,19 @@
 #pragma once
 #include "cpu/simd/math.hpp"
 
-// Elementary functions in double for results that are rounded to float: a relative error under
-// 2^-32 for every float, so at most 1 ULP after rounding. Differences that cancel near 0 are short
-// series there. Polynomials are interpolations at Chebyshev's points.
+// Elementary functions in double for results that are rounded to float. The relative error is under
+// 2^-32 for every float argument, so at most 1 ULP after rounding. Where a difference cancels near
+// 0, a short series is used. Polynomials interpolate at Chebyshev nodes.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 BRAID_INLINE VD magnitude_of(VD x) { return (VD)((VL)x & INT64_MAX); }
 BRAID_INLINE VF magnitude_of(VF x) { return (VF)((VI)x & INT32_MAX); }
-/// The magnitude of m, a number without a sign, with the sign of x.
+/// Returns m, whose sign bit is 0, with the sign of x.
 BRAID_INLINE VD with_sign_of(VD x, VD m) { return (VD)((VL)m | ((VL)x & INT64_MIN)); }
 BRAID_INLINE VF with_sign_of(VF x, VF m) { return (VF)((VI)m | ((VI)x & INT32_MIN)); }
 
-/// f in double on the lanes of floats.
+/// Computes f in double on lanes of floats.
 template <class F> BRAID_INLINE VF in_double(VF x, F f) {
   const DoublePair wide = to_double(x);
   return to_float(f(wide.low), f(wide.high));
@@ -23,7 +23,7 @@ template <class F> BRAID_INLINE VF in_double(VF a, VF b, F f) {
   return to_float(f(x.low, y.low), f(x.high, y.high));
 }
 
-/// Rounded to whole numbers, halves to even: adding 2^(digits - 1) leaves no place for a fraction.
+/// Rounds to integers, ties to even: adding 2^23 (2^52 for double) leaves no bits for a fraction.
 BRAID_INLINE VF round_even(VF x) {
   const VF m = magnitude_of(x);
   return m < 0x1p23f ? with_sign_of(x, (m + 0x1p23f) - 0x1p23f) : x;
@@ -69,7 +69,7 @@ BRAID_INLINE VD atanh(VD x) {
       x, m < 0x1p-6 ? m * (z * (z * (1.0 / 5) + 1.0 / 3) + 1.0) : log((1.0 + m) / (1.0 - m)) * 0.5);
 }
 
-/// Three ranges are brought to |r| <= tan(π/8): m, (m - 1) / (m + 1) and -1 / m.
+/// Reduces three ranges to |r| <= tan(π/8): r is m, (m - 1) / (m + 1) or -1 / m.
 BRAID_INLINE VD atan(VD x) {
   const VD m = magnitude_of(x);
   const auto low = m <= 0x1.a827999fcef32p-2, high = m > 0x1.3504f333f9de6p1;
@@ -93,14 +93,14 @@ BRAID_INLINE VD acos(VD x) { return atan(sqrt((1.0 - x) / (1.0 + x))) * 2.0; }
 BRAID_INLINE VD atan2(VD y, VD x) {
   const VD a = magnitude_of(y), b = magnitude_of(x);
   const VD ratio =
-      // ∞ / ∞ and 0 / 0 have an angle here; NaN equals nothing
+      // ∞ / ∞ and 0 / 0 have a defined angle; a NaN is not equal to anything
       ((a == b) & (a - a != 0.0)) ? splat<VD>(1.0) : (((a == 0.0) & (b == 0.0)) ? VD{} : a / b);
   const VD angle = atan(ratio);
   return with_sign_of(y, (VL)x < 0 ? 0x1.921fb54442d18p1 - angle : angle);
 }
 
-/// erfc(m) for m >= 0: e^-m² times a polynomial in (m - 2.5) / (m + 2.5). Beyond 12 it is less than
-/// any float.
+/// erfc(m) for m >= 0: e^-m² times a polynomial in (m - 2.5) / (m + 2.5). For m > 12 the result is
+/// less than any positive float.
 BRAID_INLINE VD erfc_of_magnitude(VD m) {
   m = m > 28.0 ? splat<VD>(28.0) : m;
   const VD t = (m - 2.5) / (m + 2.5);
@@ -136,8 +136,8 @@ BRAID_INLINE VD erf(VD x) {
   return with_sign_of(x, m < 1.0 ? m * p : 1.0 - erfc_of_magnitude(m));
 }
 
-/// x^y as C has it for every special value. Whole exponents decide about signs; numbers from 2^53
-/// on are even.
+/// x^y with C's result for every special value. A negative finite base requires an integer
+/// exponent, and an odd one gives the result the sign of x. All doubles from 2^53 on are even.
 BRAID_INLINE VD pow(VD x, VD y) {
   const VD m = magnitude_of(x), half = y * 0.5;
   const auto whole = round_even(y) == y, odd = whole & (round_even(half) != half);

@@ -5,14 +5,14 @@
 #include "cpu/simd/elements.hpp"
 #include "cpu/simd/walk.hpp"
 
-// Single elements by index along one dim, and the way back. Whole rows: rows.cpp.
+// Gather and scatter of single elements by index along one dim. Whole rows are in rows.cpp.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr std::int64_t kTileElements = 16 * 1024;
 
-/// f(offsets of the three operands, their strides, run, number of the first) for the runs along the
-/// innermost dim between two elements.
+/// Calls f(offsets of the three operands, their strides, run length, index of the first element)
+/// for each run along the innermost dim between the elements `begin` and `end`.
 template <class F>
 BRAID_INLINE void for_runs_of_three(const Loop& loop, std::int64_t begin, std::int64_t end, F f) {
   const int inner = loop.rank - 1;
@@ -30,7 +30,7 @@ BRAID_INLINE void for_runs_of_three(const Loop& loop, std::int64_t begin, std::i
   }
 }
 
-/// Runs of tiles of `group` elements of the loop.
+/// Calls f for the runs of tiles of `group` elements of the loop.
 template <class F>
 BRAID_INLINE void for_tiles(const Loop& loop, std::int64_t group, Stream& stream, F f) {
   const auto tile = [&](std::int64_t t) {
@@ -57,7 +57,7 @@ template <class T> void gather_as(const GatherArgs& args, Stream& stream) {
       });
 }
 
-/// a + b in the dtype. Integers wrap around, bool is "or".
+/// a + b in the dtype. Integers wrap around; bool is "or".
 template <class E> BRAID_INLINE typename E::T added(typename E::T a, typename E::T b) {
   using T = typename E::T;
   if constexpr (kThroughFloat<E> && E::kDType != DType::float32)
@@ -69,7 +69,8 @@ template <class E> BRAID_INLINE typename E::T added(typename E::T a, typename E:
                           static_cast<std::make_unsigned_t<T>>(b));
 }
 
-/// put(to, from) for each, along every line in order; threads have lines of their own.
+/// Calls put(to, from) for each element, in order along every line. Each thread processes whole
+/// lines.
 template <class T, class F> void scatter_as(const ScatterArgs& args, Stream& stream, F put) {
   const std::int64_t group = args.m >= kTileElements ? 1 : kTileElements / args.m;
   for_tiles(
@@ -85,7 +86,7 @@ template <class T, class F> void scatter_as(const ScatterArgs& args, Stream& str
       });
 }
 
-/// f.template operator()<T>() for the unsigned type of `bytes`.
+/// Calls f.template operator()<T>() with the unsigned type of `bytes` bytes.
 template <class F> BRAID_INLINE void with_bits(int bytes, F f) {
   switch (bytes) {
     case 1: return f.template operator()<std::uint8_t>();

@@ -12,16 +12,17 @@ namespace braid::cpu::BRAID_ISA {
 
 namespace {
 
-// In multiply-adds. A tile of kTileWork takes some microseconds: below that a helper is not worth
-// waking. A tile of kGridWork is large enough for packing and for the library's own start to be
-// small beside it.
+// In multiply-adds. A tile of kTileWork takes some microseconds; for less, waking a helper does not
+// pay. A tile of kGridWork is large enough that packing and the library's start-up cost are small
+// in comparison.
 constexpr double kTileWork = 128 * 1024;
 constexpr double kGridWork = 1024 * 1024;
-constexpr double kSmallWork = 96.0 * 96 * 96;  // up to here our own loops need no packing
+constexpr double kSmallWork = 96.0 * 96 * 96;  // up to here Braid's loops need no packing
 constexpr double kHugeWork = 1024.0 * 1024 * 1024;
-// With 256-bit vectors our own loops take large products too. Measured on a Zen 3, one thread,
-// oneDNN 2.6, 512 rows of 2048 columns: 75 GFLOP/s beside its 41 where B is not transposed and has
-// lines of a power of two, which it does not copy; elsewhere both lie within a tenth.
+// With 256-bit vectors, Braid's loops compute large products too. Measured on a Zen 3, one thread,
+// oneDNN 2.6, 512 rows of 2048 columns: 75 GFLOP/s against oneDNN's 41 where B is not transposed
+// and the length of its rows is a power of two, because oneDNN does not copy B there. Elsewhere the
+// two are within 10 % of each other.
 constexpr bool kLibraryPays = kVectorBytes != 32;
 constexpr std::int64_t kFewRows = 4, kFewColumns = 16, kFewDots = 10, kLongDot = 64;
 
@@ -32,7 +33,7 @@ struct Grid {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// `parts` equal steps, rounded up to a multiple.
+// The size of `parts` equal steps, rounded up to a multiple.
 std::int64_t even_step(std::int64_t size, std::int64_t parts, std::int64_t multiple) {
   return ceil_div(ceil_div(size, parts), multiple) * multiple;
 }
@@ -53,10 +54,10 @@ GemmWay choose_way(const GemmArgs& args) {
   if (args.dtype != DType::float32 && args.dtype != DType::float64) return GemmWay::direct;
   if (args.k == 0) return GemmWay::direct;
   const bool small = work_of(args) <= kSmallWork;
-  // vectors along so few columns would be half empty
+  // so few columns would leave vectors half empty
   if (!args.ta && args.n <= kFewDots && args.k >= kLongDot) return GemmWay::dot;
   if (args.tb) {
-    if (!args.ta && args.m <= kFewRows) return GemmWay::dot;  // B is used too seldom to be turned
+    if (!args.ta && args.m <= kFewRows) return GemmWay::dot;  // too few uses of B to transpose it
     if (small) return GemmWay::turned;
   } else if (small || args.m <= kFewRows || args.n <= kFewColumns) {
     return GemmWay::direct;
@@ -65,14 +66,14 @@ GemmWay choose_way(const GemmArgs& args) {
                                                                                   : GemmWay::packed;
 }
 
-// Small and skinny products: cut along the longer side of C, into pieces that are worth a thread
-// each.
+// Small and skinny products: split along the longer side of C, into tiles that are each large
+// enough for a thread.
 Grid simple_grid(const GemmArgs& args, GemmWay way) {
   constexpr double kMostTiles = 64;
   const double wanted = work_of(args) / kTileWork;
   const auto parts = static_cast<std::int64_t>(wanted < kMostTiles ? wanted : kMostTiles);
   if (parts < 2) return {1, 1, args.m, args.n};
-  // a cut of the columns cuts the turning too; a cut of the rows repeats it
+  // splitting the columns also splits the transposition of B; splitting the rows repeats it
   if (way == GemmWay::turned) {
     if (args.n >= 128) return make_grid(args, 1, parts, 1, 64);
     const std::int64_t most = args.m / 48;
@@ -82,8 +83,8 @@ Grid simple_grid(const GemmArgs& args, GemmWay way) {
   return args.m >= args.n ? make_grid(args, parts, 1, 12, 1) : make_grid(args, 1, parts, 1, 64);
 }
 
-// Large products: tiles of about 256 × 512 (the library: 512 × 1024); finer ones while there are
-// few of them and they stay large enough.
+// Large products: tiles of about 256 × 512 (for the library 512 × 1024). Tiles are halved while
+// there are few of them and they stay large enough.
 Grid large_grid(const GemmArgs& args, GemmWay way) {
   constexpr std::int64_t kLeastRows = 64, kLeastColumns = 128;
   const std::int64_t scale = way == GemmWay::library ? 2 : 1;
@@ -123,8 +124,8 @@ template <class T> void relu_rows(const GemmArgs& args, const GemmTile& tile) {
     // a NaN fails the comparison and stays
     for (std::int64_t j = 0; j < tile.n; ++j) row[j] = row[j] <= T{} ? T{} : row[j];
 }
-// 16 bits: the sign decides, unless it is a NaN's (whose bits without the sign lie above those of
-// infinity).
+// 16-bit types: the sign bit decides, except for a NaN, whose bits without the sign are greater
+// than those of infinity.
 void relu_rows_narrow(const GemmArgs& args, const GemmTile& tile, std::uint16_t infinity) {
   std::uint16_t* row =
       static_cast<std::uint16_t*>(args.c) + tile.matrix * args.batch_c + tile.i * args.ldc + tile.j;
@@ -135,7 +136,7 @@ void relu_rows_narrow(const GemmArgs& args, const GemmTile& tile, std::uint16_t 
     }
 }
 
-// On a tile that was just written.
+// Applies the activation to a tile that was just written.
 void activate(const GemmArgs& args, const GemmTile& tile) {
   if (args.activation == Activation::none) return;
   switch (args.dtype) {
@@ -154,8 +155,8 @@ void gemm(const GemmArgs& args, Stream& stream) {
   const auto function = tile_function(args.dtype);
   if (args.m <= 0 || args.n <= 0 || args.batch <= 0) return;
   if (args.k == 0 && (args.a == nullptr || args.b == nullptr)) {
-    // Operands without elements may be null, and the ways compute places in them: places in C
-    // instead, of which nothing is read.
+    // Operands without elements may be null, but the code below computes addresses in them. They
+    // point into C instead, and nothing is read through them.
     GemmArgs empty = args;
     empty.a = empty.b = args.c;
     return gemm(empty, stream);
@@ -171,7 +172,7 @@ void gemm(const GemmArgs& args, Stream& stream) {
   const Grid grid = way == GemmWay::library || way == GemmWay::packed ? large_grid(args, way)
                                                                       : simple_grid(args, way);
   const std::int64_t per_matrix = grid.rows * grid.columns;
-  // of a batch
+  // matrices of a batch per job
   const std::int64_t together = per_matrix == 1 && work < kTileWork
                                     ? static_cast<std::int64_t>(kTileWork / (work < 1 ? 1 : work))
                                     : 1;

@@ -3,16 +3,16 @@
 
 #include "cpu/simd/kernels.hpp"
 
-// How a matrix product is cut: a grid of tiles of C that depends on the shape alone, never on the
-// number of threads, and never cuts k. A tile is computed by one thread with one of these ways,
-// chosen by the shape too.
+// How a matrix product is split: into a grid of tiles of C that depends only on the shape, never on
+// the number of threads. k is never split. One thread computes a tile, with one of these methods,
+// which also depends on the shape.
 namespace braid::cpu::BRAID_ISA {
 
 enum class GemmWay : std::uint8_t {
-  direct,   // the inner loop on A and B where they are
+  direct,   // the inner loop reads A and B in place
   turned,   // B [n, k] is transposed first
-  dot,      // A and B are dense along k and few rows or columns are wanted
-  packed,   // blocks of A and B are copied (and widened), then the inner loop
+  dot,      // dot products: A and B are contiguous along k, and m or n is small
+  packed,   // blocks of A and B are copied (and widened) for the inner loop
   library,  // oneDNN
 };
 

@@ -1,9 +1,9 @@
 #pragma once
 #include "cpu/simd/gemm_micro.hpp"
 
-// Products in which both A and B have k as their dense direction (B is stored [n, k]) and one of m,
-// n is small: dot products along k. An element of C is the sum of the vector's lanes, joined in a
-// fixed tree, so its bits do not depend on how C was cut.
+// Products in which both A and B are contiguous along k (B is stored [n, k]) and m or n is small:
+// dot products along k. An element of C is the sum of the vector's lanes, combined in a fixed tree,
+// so its bits do not depend on how C was split.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -85,7 +85,7 @@ __attribute__((noinline)) void dot_rows(const Product<T>& p, std::int64_t i) {
   }
 }
 
-/// The whole product.
+/// Computes the whole product.
 template <class T> BRAID_INLINE void multiply_dot(const Product<T>& p) {
   std::int64_t i = 0;
   for (; i + kDotRows <= p.m; i += kDotRows) dot_rows<T, kDotRows>(p, i);

@@ -2,8 +2,8 @@
 
 #include "cpu/simd/gemm.hpp"
 
-// Integer products: plain loops that the compiler vectorises, modulo 2^bits (so unsigned: overflow
-// is no error).
+// Integer products: plain loops that the compiler vectorises. They are computed in unsigned types,
+// so that overflow wraps modulo 2^bits and is not undefined.
 namespace braid::cpu::BRAID_ISA {
 
 namespace {

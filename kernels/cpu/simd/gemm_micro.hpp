@@ -1,10 +1,10 @@
 #pragma once
 #include "cpu/simd/elements.hpp"
 
-// The inner loops of matrix products in float and double. Vectors run along the columns of C; an
-// element of A is broadcast to all lanes, so A may have any strides; every element of C is one
-// chain of multiply-adds over k in order, whatever block it falls in, so its bits do not depend on
-// how C was cut.
+// The inner loops of matrix products in float and double. Vectors run along the columns of C. An
+// element of A is broadcast to all lanes, so A may have any strides. Every element of C is one
+// chain of multiply-adds over k in order, whatever block it is in, so its bits do not depend on how
+// C was split.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -17,13 +17,13 @@ namespace {
 template <class T> using VecT = Vec<T, kVectorBytes / static_cast<int>(sizeof(T))>;
 template <class T> constexpr int kLanesOf = kVectorBytes / static_cast<int>(sizeof(T));
 
-// A block of C in registers: kRows × kColumnVectors accumulators, the vectors of a row of B, one
-// broadcast. 32 registers with AVX-512, else 16.
+// A block of C in registers: kRows × kColumnVectors accumulators, the vectors of a row of B, and
+// one broadcast. There are 32 registers with AVX-512, else 16.
 constexpr int kRows = 6;
 constexpr int kColumnVectors = kVectorBytes == 64 ? 4 : 2;
 
-/// C [m, n] = (accumulate ? C : 0) + A [m, k] B [k, n] + bias: A's element (i, p) is at a[i * a_row
-/// + p * a_col], B's rows are b_row apart.
+/// C [m, n] = (accumulate ? C : 0) + A [m, k] B [k, n] + bias. A's element (i, p) is at a[i * a_row
+/// + p * a_col]; B's rows are b_row apart.
 template <class T> struct Product {
   std::int64_t m, n, k;
   const T* a;
@@ -36,10 +36,10 @@ template <class T> struct Product {
   bool accumulate;
 };
 
-/// The first `count` elements, zero in the other lanes.
+/// Loads the first `count` elements; the other lanes are zero.
 template <class T> BRAID_INLINE VecT<T> load_lanes(const T* p, [[maybe_unused]] int count) {
 #if BRAID_VECTOR_BYTES == 16
-  VecT<T> v{p[0]};  // a copy of variable length would be a call
+  VecT<T> v{p[0]};  // a copy of variable length would compile to a call
   if constexpr (kLanesOf<T> == 4) {
     if (count > 1) v[1] = p[1];
     if (count > 2) v[2] = p[2];
@@ -51,7 +51,7 @@ template <class T> BRAID_INLINE VecT<T> load_lanes(const T* p, [[maybe_unused]] 
 }
 
 /// Writes the first `count` lanes. Masked stores are microcoded on some processors with AVX2, so
-/// there (and on SSE) pieces are written instead.
+/// with AVX2 and SSE the lanes are written in smaller pieces.
 template <class T> BRAID_INLINE void store_lanes(T* p, VecT<T> v, int count) {
 #if BRAID_VECTOR_BYTES == 64
   store_first(p, v, count);
@@ -69,8 +69,8 @@ template <class T> BRAID_INLINE void store_lanes(T* p, VecT<T> v, int count) {
 #endif
 }
 
-/// The block of C at rows [i, i + R), columns [j, j + V vectors); with Masked the last vector has
-/// `last` columns only.
+/// Computes the block of C at rows [i, i + R), columns [j, j + V vectors). With Masked, the last
+/// vector has only `last` columns.
 template <class T, int R, int V, bool Masked>
 BRAID_INLINE void multiply_block(const Product<T>& p, std::int64_t i, std::int64_t j, int last) {
   constexpr int lanes = kLanesOf<T>;
@@ -120,7 +120,7 @@ BRAID_INLINE void multiply_block(const Product<T>& p, std::int64_t i, std::int64
   }
 }
 
-/// All rows of a group of V vectors of columns.
+/// Computes all rows of a group of V vectors of columns.
 template <class T, int V, bool Masked>
 __attribute__((noinline)) void multiply_columns(const Product<T>& p, std::int64_t j, int last) {
   std::int64_t i = 0;
@@ -145,7 +145,7 @@ BRAID_INLINE void multiply_columns(const Product<T>& p, std::int64_t j, int last
   }
 }
 
-/// The whole product; m, n > 0.
+/// Computes the whole product. Requires m, n > 0.
 template <class T> BRAID_INLINE void multiply(const Product<T>& p) {
   constexpr int lanes = kLanesOf<T>;
   std::int64_t j = 0;
@@ -155,7 +155,7 @@ template <class T> BRAID_INLINE void multiply(const Product<T>& p) {
     multiply_columns<T, kColumnVectors, false>(p, j, lanes);
   const int last = static_cast<int>(p.n - j - (vectors - 1) * lanes);
   if constexpr (kColumnVectors > 2) {
-    if (vectors == 5) {  // two middling groups rather than a full one and a narrow one
+    if (vectors == 5) {  // two medium groups instead of a full one and a narrow one
       multiply_columns<T, 3, false>(p, j, lanes);
       j += 3 * lanes;
       vectors = 2;

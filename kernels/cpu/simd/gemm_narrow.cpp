@@ -2,7 +2,7 @@
 
 #include "cpu/simd/gemm_tile.hpp"
 
-// float16 and bfloat16: widened while they are packed, summed in float32.
+// float16 and bfloat16 are widened while they are packed, and summed in float32.
 namespace braid::cpu::BRAID_ISA {
 
 void gemm_tile_float16(const GemmArgs& args, GemmWay way, const GemmTile& tile) {

@@ -1,12 +1,12 @@
 #pragma once
 #include "cpu/simd/elements.hpp"
 
-// Copies of parts of a matrix for the inner loops: rows brought together, widened from 16 bits to
+// Copies of parts of a matrix for the inner loops: rows made contiguous, widened from 16 bits to
 // float, or transposed.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// What an element type is computed in: float for the 16-bit formats.
+/// The type in which an element type is computed: float for the 16-bit formats.
 template <class E> using Computed = Lane<typename E::V>;
 
 /// to[i * to_row + j] = from[i * from_row + j], widened, for i < rows, j < cols.
@@ -25,11 +25,11 @@ void copy_rows(const typename E::T* from, std::int64_t from_row, std::int64_t ro
 
 constexpr int kTransposed = 8;  // side of the square that is transposed in registers
 
-/// to[j * to_row + i] = from[i * from_row + j] for a square of kTransposed.
+/// Transposes a square: to[j * to_row + i] = from[i * from_row + j] for i, j < kTransposed.
 BRAID_INLINE void transpose_square(const float* from, std::int64_t from_row, float* to,
                                    std::int64_t to_row) {
 #if BRAID_VECTOR_BYTES >= 32
-  // Loads of halves put rows i and i + 4 in one register, so that no shuffle crosses the halves.
+  // Loading halves puts rows i and i + 4 in one register, so that no shuffle crosses the halves.
   __m256 r[8];
   for (int i = 0; i < 4; ++i) {
     r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + i * from_row)),

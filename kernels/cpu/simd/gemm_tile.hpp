@@ -8,11 +8,11 @@
 #include "cpu/simd/gemm_micro.hpp"
 #include "cpu/simd/gemm_pack.hpp"
 
-// One tile of a floating-point product, in each of the ways.
+// Computes one tile of a floating-point product with each method.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// The operands of a tile, at its first row and column.
+/// Pointers to the operands at a tile's first row and column.
 template <class T> struct TileOperands {
   const T* a;
   const T* b;
@@ -30,7 +30,7 @@ BRAID_INLINE TileOperands<T> operands_of(const GemmArgs& args, const GemmTile& t
   return {a, b, c, args.bias ? static_cast<const T*>(args.bias) + tile.j : nullptr};
 }
 
-/// B is where it is, with dense rows.
+/// Reads B in place; its rows are contiguous.
 template <class T> BRAID_INLINE void direct_tile(const GemmArgs& args, const GemmTile& tile) {
   const auto [a, b, c, bias] = operands_of<T>(args, tile);
   multiply(Product<T>{tile.m, tile.n, args.k, a, args.ta ? 1 : args.lda, args.ta ? args.lda : 1, b,
@@ -49,10 +49,10 @@ template <class T> BRAID_INLINE void turned_tile(const GemmArgs& args, const Gem
 template <class T> BRAID_INLINE void dot_tile(const GemmArgs& args, const GemmTile& tile) {
   const auto [a, b, c, bias] = operands_of<T>(args, tile);
   const T* columns = b;
-  std::int64_t column = args.ldb;  // from one column of B to the next
+  std::int64_t column = args.ldb;  // distance between columns of B
   if (!args.tb) {
     column = 1;
-    if (args.n > 1 || args.ldb > 1) {  // few columns: turning them is cheap
+    if (args.n > 1 || args.ldb > 1) {  // few columns: transposing them is cheap
       column = args.k;
       T* turned = static_cast<T*>(scratch(static_cast<std::size_t>(tile.n * args.k) * sizeof(T)));
       transpose(b, args.ldb, args.k, tile.n, turned, column);
@@ -63,7 +63,7 @@ template <class T> BRAID_INLINE void dot_tile(const GemmArgs& args, const GemmTi
                           bias, args.accumulate});
 }
 
-/// The float sums of a 16-bit product, with bias and the old C, rounded once.
+/// Adds bias and the old C to the float sums of a 16-bit product and rounds once.
 template <class E>
 void narrow_tile(const float* sums, const GemmArgs& args, const GemmTile& tile,
                  const TileOperands<typename E::T>& at) {
@@ -84,8 +84,8 @@ void narrow_tile(const float* sums, const GemmArgs& args, const GemmTile& tile,
   }
 }
 
-/// Steps of k: a panel of B (kPanel columns) is taken from the first-level cache while all rows of
-/// the tile go by.
+/// kDepth is the number of steps of k that are packed together: a panel of B (kPanel columns) stays
+/// in the L1 cache while all rows of the tile are multiplied with it.
 template <class T> constexpr std::int64_t kPanel = kColumnVectors * kLanesOf<T>;
 template <class T>
 constexpr std::int64_t kDepth = 32768 / (kPanel<T> * static_cast<std::int64_t>(sizeof(T))) < 256
@@ -96,7 +96,7 @@ template <class E> void packed_tile(const GemmArgs& args, const GemmTile& tile) 
   using Stored = typename E::T;
   using T = Computed<E>;
   constexpr bool narrow = !std::is_same_v<Stored, T>;
-  // rows of the copy do not fall on the same lines of the cache
+  // padding, so that the rows of the copy do not share cache sets
   constexpr std::int64_t kApart = 16;
   const TileOperands<Stored> at = operands_of<Stored>(args, tile);
   const std::int64_t depth = args.k < kDepth<T> ? args.k : kDepth<T>;

@@ -5,17 +5,17 @@
 #include "cpu/runtime/scratch.hpp"
 #include "cpu/simd/elements.hpp"
 
-// Loops over images, for pooling and resizing: along the channels in vectors where they are dense
-// (channels last), else number by number.
+// Loops over images, for pooling and resizing: in vectors along the channels where these are
+// contiguous (channels last), else one element at a time.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// k lanes of E together.
+/// k lanes of E at a time.
 template <class E> struct ChannelVector {
   using T = typename E::T;
   using V = typename E::V;
   using A = Lane<V>;
-  // as wide as V: what comparisons of V give
+  // integers as wide as V, as comparisons of V return
   using I = Vec<std::conditional_t<sizeof(A) == 4, std::int32_t, std::int64_t>, E::kLanes>;
   static constexpr int kLanes = E::kLanes;
   static BRAID_INLINE V number(A x) { return splat<V>(x); }
@@ -40,7 +40,7 @@ template <class E> struct ChannelVector {
   }
 };
 
-/// One number.
+/// One element at a time.
 template <class E> struct ChannelNumber {
   using T = typename E::T;
   using A = Lane<typename E::V>;
@@ -63,7 +63,7 @@ template <class E> struct ChannelNumber {
   }
 };
 
-/// f.template operator()<P>() for the one of the two that the strides of the channels allow.
+/// Calls f.template operator()<P>() with the struct that the strides of the channels allow.
 template <class E, class F>
 BRAID_INLINE void with_channels(const ImageStrides& a, const ImageStrides& b, F&& f) {
   if (a.of[1] == 1 && b.of[1] == 1) f.template operator()<ChannelVector<E>>();
@@ -75,7 +75,8 @@ BRAID_INLINE std::int64_t place_of(const ImageStrides& s, std::int64_t n, std::i
   return n * s.of[0] + h * s.of[2] + w * s.of[3];
 }
 
-/// row(n, h) for each row of n images of `height` rows with `numbers` numbers, on all threads.
+/// Calls row(n, h) for each row of n images of `height` rows with `numbers` elements, on all
+/// threads.
 template <class F>
 BRAID_INLINE void for_image_rows(std::int64_t n, std::int64_t height, std::int64_t numbers,
                                  Stream& stream, F&& row) {
@@ -90,7 +91,7 @@ BRAID_INLINE void for_image_rows(std::int64_t n, std::int64_t height, std::int64
   parallel_for(stream, (rows + group - 1) / group, tile);
 }
 
-/// f(first channel, lanes) for all channels.
+/// Calls f(first channel, lanes) for all channels.
 template <class P, class F> BRAID_INLINE void for_channels(std::int64_t c, F&& f) {
   std::int64_t first = 0;
   for (; first + P::kLanes <= c; first += P::kLanes) f(first, P::kLanes);

@@ -3,13 +3,13 @@
 
 #include "cpu/simd/tree.hpp"
 
-// Sources of reductions (see tree.hpp): what a reduction reads, as lanes that it computes with.
-// Lanes are float (also for float16 and bfloat16), double, and 64-bit integers for all integers and
-// bool.
+// Sources of reductions (see tree.hpp): they load elements as the lanes that a reduction computes
+// with. Lanes are float (also for float16 and bfloat16), double, and 64-bit integers for all
+// integers and bool.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// Dense elements of E.
+/// Contiguous elements of E.
 template <class E> struct DenseSource {
   using V = typename E::V;
   const typename E::T* p;
@@ -18,7 +18,7 @@ template <class E> struct DenseSource {
   BRAID_INLINE V first(std::int64_t i, int k) const { return E::load_first(p + i, k); }
 };
 
-/// Gathers elements i … i + n (n <= 256) of operand 1 of a loop and converts them to lanes.
+/// Gathers elements [i, i + n), n <= 256, of operand 1 of a loop and converts them to lanes.
 using Fetch = void (*)(void* lanes, const void* base, const Loop& loop, std::int64_t i,
                        std::int64_t n);
 
@@ -35,8 +35,8 @@ void fetch_elements(void* lanes, const void* base, const Loop& loop, std::int64_
     alignas(64) T raw[kBlockElements + kVectorBytes];
     gather(raw, base, bytes, loop, 1, at, n);
     if constexpr (kThroughFloat<E>) {
-      // Whole vectors: the raw buffer is long enough, what stands behind the last element is not
-      // used.
+      // Converts whole vectors: the raw buffer is long enough, and lanes after the last element are
+      // not used.
       for (std::int64_t j = 0; j < n; j += kFloatLanes) store(to + j, E::load(raw + j));
     } else {
       for (std::int64_t j = 0; j < n; ++j) to[j] = static_cast<A>(raw[j]);

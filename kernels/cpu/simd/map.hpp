@@ -6,28 +6,28 @@
 #include "cpu/simd/elements.hpp"
 #include "cpu/simd/walk.hpp"
 
-// The driver of elementwise kernels. A kernel is a function over dense chunks; the driver brings
-// every layout to that form:
-//   flat     all operands follow each other without gaps, or are one element: the kernel runs over
-//   the whole tile rows     the innermost dim has strides 0 and 1: the kernel runs row by row
-//   buffered anything else: chunks are gathered into small buffers, and scattered after
-// A repeated operand is one vector of equal lanes that the kernel loads again and again (step 0),
-// so that broadcasting needs no kernels of its own.
+// The driver of elementwise kernels. A kernel is a function over contiguous chunks. The driver
+// handles every layout in one of these ways:
+//   flat      all operands are contiguous or one element: the kernel runs over the whole tile
+//   rows      the innermost dim has strides 0 and 1: the kernel runs row by row
+//   buffered  anything else: chunks are gathered into small buffers, and scattered afterwards
+// A repeated operand is one vector of equal lanes that the kernel loads again for each vector (step
+// 0), so broadcasting needs no separate kernels.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr int kMaxInputs = 3;
-constexpr std::int64_t kTile = 16 * 1024;  // elements a tile; the cut does not depend on threads
+constexpr std::int64_t kTile = 16 * 1024;  // elements per tile; does not depend on threads
 constexpr std::int64_t kChunk = 512;       // elements gathered at a time
 constexpr std::int64_t kShortRow = 16;     // rows shorter than this are gathered
 constexpr std::int64_t kStreamBytes = 4096;
 
-/// Operands of a kernel: a step of 1 is dense, of 0 the same vector again.
+/// Operands of a kernel: step 1 is contiguous, step 0 repeats the same vector.
 struct Inputs {
   const void* p[kMaxInputs];
   std::int64_t step[kMaxInputs];
 };
-/// n > 0 elements to dense `out`. out may be an input.
+/// Computes n > 0 elements into contiguous `out`, which may be the memory of an input.
 using MapKernel = void (*)(void* out, const Inputs& in, std::int64_t n, const void* parameters);
 
 /// One vector of equal elements.
@@ -48,8 +48,8 @@ BRAID_INLINE void repeat(Repeated& r, const void* element, int bytes) {
   }
 }
 
-/// An elementwise operation: operand 0 of the loop is `out`, operand 1 + i is input i. `scalar[i]`:
-/// input i is one element and has no strides.
+/// An elementwise operation: operand 0 of the loop is `out`, operand 1 + i is input i. If
+/// `scalar[i]`, input i is one element and has no strides.
 struct Map {
   MapKernel kernel;
   const void* parameters;
@@ -62,7 +62,7 @@ struct Map {
   bool scalar[kMaxInputs];
 };
 
-/// A Map with what was found out about its layout.
+/// A Map with the properties of its layout.
 struct MapPlan {
   const Map& map;
   bool flat = true, rows = true, out_contiguous, streamed;
@@ -87,7 +87,7 @@ struct MapPlan {
     }
     streamed = flat && beyond_cache();
   }
-  /// Worth writing past the caches: larger than them, and not read here.
+  /// True if writing past the caches pays: the output is larger than they are and is not an input.
   [[nodiscard]] bool beyond_cache() const {
     const std::int64_t bytes = map.loop.n * map.out_bytes;
     if (bytes < (std::int64_t{1} << 20) ||
@@ -219,8 +219,8 @@ BRAID_INLINE void run_map(const Map& map, Stream& stream) {
   map.kernel(map.out, in, map.loop.n, map.parameters);
 }
 
-/// Body of a kernel: result lanes = f(lanes of each input …). Out: element struct of the output;
-/// In: of the inputs. All have the same number of lanes.
+/// The body of a kernel: result lanes = f(lanes of each input …). Out is the element struct of the
+/// output, In that of the inputs. All have the same number of lanes.
 template <class Out, class In, class F>
 BRAID_INLINE void map_one(void* out, const Inputs& in, std::int64_t n, F f) {
   constexpr int lanes = In::kLanes;

@@ -1,15 +1,15 @@
 #pragma once
 #include "cpu/simd/vec.hpp"
 
-// Elementary functions of float and double vectors, branch-free, no libm. float: at most 4 ULP over
-// all inputs (tests/kernels/test_unary.cpp), subnormals, infinities and NaN as IEEE and C say.
-// Polynomials are minimax fits of our own on the reduced range. The last bit may differ between
-// instruction sets, where one of them lacks fused multiply-add.
+// Elementary functions of float and double vectors, branch-free and without libm. The error for
+// float is at most 4 ULP over all inputs (tests/kernels/test_unary.cpp); subnormals, infinities and
+// NaN follow IEEE 754 and C. The polynomials are Braid's own minimax fits on the reduced range. The
+// last bit may differ between instruction sets if one of them lacks fused multiply-add.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// 2^n * x for whole n (as float and as integer), |n| <= 252; rounds once where the result is
-/// subnormal.
+/// 2^n * x for an integer n, given as float and as integer, |n| <= 252. Rounds once where the
+/// result is subnormal.
 BRAID_INLINE VF scale_by_power(VF x, [[maybe_unused]] VF n, [[maybe_unused]] VI n_integer) {
 #if BRAID_VECTOR_BYTES == 64
   return (VF)_mm512_scalef_ps((__m512)x, (__m512)n);
@@ -21,7 +21,7 @@ BRAID_INLINE VF scale_by_power(VF x, [[maybe_unused]] VF n, [[maybe_unused]] VI 
 
 /// e^x for -105 <= x <= 89 or NaN.
 BRAID_INLINE VF exp_in_range(VF x) {
-  // adding it rounds to a whole number and leaves that in the low bits
+  // adding it rounds to an integer, which is then in the low bits
   const VF magic = splat<VF>(0x1.8p23f);
   const VF shifted = mul_add(x, splat<VF>(0x1.715476p0f), magic);
   const VF n = shifted - magic;
@@ -40,7 +40,7 @@ BRAID_INLINE VF exp(VF x) {
   x = x > 89.0f ? splat<VF>(89.0f) : x;
   return exp_in_range(max_or_second(splat<VF>(-105.0f), x));
 }
-/// e^x where x <= 0, or NaN.
+/// e^x for x <= 0 or NaN.
 BRAID_INLINE VF exp_nonpositive(VF x) { return exp_in_range(max_or_second(splat<VF>(-105.0f), x)); }
 
 BRAID_INLINE VF log(VF x) {
@@ -64,7 +64,8 @@ BRAID_INLINE VF log(VF x) {
   return x == __builtin_inff() ? x : y;
 }
 
-/// 1 / (1 + e^-x); for negative x e^x / (1 + e^x), which keeps its digits down to the subnormals.
+/// 1 / (1 + e^-x). For negative x it is e^x / (1 + e^x), which stays accurate down to the
+/// subnormals.
 BRAID_INLINE VF sigmoid(VF x) {
   const VF magnitude = (VF)((VI)x & 0x7fffffff);
   const VF e = exp_nonpositive(-magnitude);
@@ -82,7 +83,7 @@ BRAID_INLINE VF tanh(VF x) {
   const VF near = mul_add(p * z, x, x);
   const VF e = exp_nonpositive(magnitude * -2.0f);  // 1 - 2 e / (1 + e): no overflow for large x
   const VF far = 1.0f - (e + e) / (e + 1.0f);
-  // -0 too, whose sign the sum in `near` loses
+  // also restores the sign of -0, which the sum in `near` loses
   return (VF)((VI)(magnitude < 0.625f ? near : far) | sign);
 }
 
@@ -92,14 +93,14 @@ BRAID_INLINE VD scale_by_power(VD x, [[maybe_unused]] VD n, [[maybe_unused]] VL 
 #if BRAID_VECTOR_BYTES == 64
   return (VD)_mm512_scalef_pd((__m512d)x, (__m512d)n);
 #else
-  // SSE2 and AVX2 have no arithmetic shift of 64 bits: halve a number made positive.
-  // Unsigned throughout: a NaN's bits come here too, and may wrap.
+  // SSE2 and AVX2 have no arithmetic shift of 64 bits, so a number made positive is halved. All of
+  // it is unsigned, because a NaN's bits also get here and may wrap.
   const VUL u = (VUL)n_integer, half = ((u + 4096) >> 1) - 2048;
   return x * (VD)((half + 1023) << 52) * (VD)((u - half + 1023) << 52);
 #endif
 }
 
-/// e^x, at most 1 ULP.
+/// e^x, with an error of at most 1 ULP.
 BRAID_INLINE VD exp(VD x) {
   x = x > 710.0 ? splat<VD>(710.0) : x;
   x = x < -746.0 ? splat<VD>(-746.0) : x;
@@ -122,12 +123,12 @@ BRAID_INLINE VD exp(VD x) {
 }
 BRAID_INLINE VD exp_nonpositive(VD x) { return exp(x); }
 
-/// log x, at most 2 ULP.
+/// log x, with an error of at most 2 ULP.
 BRAID_INLINE VD log(VD x) {
   const auto subnormal = x < 0x1p-1022;
   const VUL bits = (VUL)(subnormal ? x * 0x1p54 : x) - std::uint64_t{0x3fe6a09e667f3bcd};
   // The exponent is made positive, so that a logical shift and a conversion of the low bits by
-  // addition of 2^52 do.
+  // adding 2^52 are enough.
   const VUL biased = (bits + (std::uint64_t{2048} << 52)) >> 52;
   const VD e = (VD)(biased | std::uint64_t{0x4330000000000000}) - 0x1p52 -
                (subnormal ? splat<VD>(2048.0 + 54.0) : splat<VD>(2048.0));

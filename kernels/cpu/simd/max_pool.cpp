@@ -2,7 +2,8 @@
 #include "cpu/simd/image.hpp"
 
 // Max pooling, its gradient, and the gradient of that. The gradient is gathered: each element of dx
-// looks at the places that see it, so it is written once, by one thread, and added up in one order.
+// iterates over the outputs whose windows contain it. So one thread writes it once, and its sum has
+// a fixed order.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -109,7 +110,7 @@ void max_pool_backward(const MaxPoolBackwardArgs& args, Stream& stream) {
 void max_pool_pick(const MaxPoolPickArgs& args, Stream& stream) {
   check("max_pool_pick", args.dtype);
   if (args.n <= 0 || args.c <= 0) return;
-  const int bytes = element_bytes(args.dtype);  // bits alone are moved
+  const int bytes = element_bytes(args.dtype);  // only bits are moved
   if (bytes == 2) max_pool_pick_of<std::uint16_t>(args, stream);
   else if (bytes == 4) max_pool_pick_of<std::uint32_t>(args, stream);
   else max_pool_pick_of<std::uint64_t>(args, stream);

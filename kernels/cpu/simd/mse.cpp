@@ -3,7 +3,7 @@
 #include "cpu/errors.hpp"
 #include "cpu/simd/loaders.hpp"
 
-// Mean (or sum) of squared differences of dense tensors, fused, and its gradient.
+// Fused mean (or sum) of squared differences of contiguous tensors, and its gradient.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 

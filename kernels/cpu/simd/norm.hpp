@@ -3,12 +3,12 @@
 #include "cpu/simd/row_writes.hpp"
 #include "cpu/simd/tree.hpp"
 
-// What the normalisations share: sums about a mean, and sums over tiles of rows that meet in a
-// tree.
+// Shared by the normalisations: sums about a mean, and sums over tiles of rows that are combined in
+// a tree.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// The first k lanes of v, zero in the others.
+/// The first k lanes of v; the other lanes are zero.
 template <class V> BRAID_INLINE V first_lanes(V v, int k) {
   using M = Vec<std::conditional_t<sizeof(Lane<V>) == 4, std::int32_t, std::int64_t>, kLanesOf<V>>;
   return iota<M>() < splat<M>(static_cast<Lane<M>>(k)) ? v : V{};
@@ -32,7 +32,7 @@ template <class E> struct SquaredDeviations {
   }
 };
 
-/// A source of dy (x - mean), both with one weight.
+/// A source of dy (x - mean), for elements that share a weight.
 template <class E> struct Moments {
   using V = typename E::V;
   const typename E::T* x;
@@ -45,7 +45,7 @@ template <class E> struct Moments {
   }
 };
 
-/// y[i] = (x[i] - mean) rstd weight + bias with one weight for all.
+/// y[i] = (x[i] - mean) rstd weight + bias, with one weight and bias for all elements.
 template <class E>
 BRAID_INLINE void normalise_run(const typename E::T* x, typename E::T* y, std::int64_t n,
                                 Lane<typename E::V> mean, Lane<typename E::V> rstd,
@@ -56,7 +56,7 @@ BRAID_INLINE void normalise_run(const typename E::T* x, typename E::T* y, std::i
                [&](std::int64_t i, int k) { return (load_lanes<E>(x + i, k) - m) * r * w + b; });
 }
 
-/// One element of E as a number; `none` for a null pointer.
+/// One element of E as a computed number; `none` for a null pointer.
 template <class E>
 BRAID_INLINE Lane<typename E::V> number(const void* p, std::int64_t i, Lane<typename E::V> none) {
   return p == nullptr ? none : E::load_first(static_cast<const typename E::T*>(p) + i, 1)[0];
@@ -65,15 +65,15 @@ template <class E> BRAID_INLINE void put(void* p, std::int64_t i, Lane<typename 
   E::store_first(static_cast<typename E::T*>(p) + i, splat<typename E::V>(value), 1);
 }
 
-/// Rows of a tile whose sums are kept apart: at most 64 tiles, each of a multiple of `unit` rows.
-/// Depends on the shape alone.
+/// Returns the number of rows of a tile, which has separate sums: at most 64 tiles, each of a
+/// multiple of `unit` rows. Depends on the shape alone.
 BRAID_INLINE std::int64_t rows_of_tile(std::int64_t rows, std::int64_t unit) {
   std::int64_t tile = unit;
   while (tile < 16 || tile * 64 < rows) tile *= 2;
   return tile;
 }
 
-/// out[j] = Σ_t parts[t * apart + j] by the tree over t, for j in [0, n).
+/// Calls write for Σ_t parts[t * apart + j], summed as a tree over t, for j in [0, n).
 template <class E, class F>
 void join_tiles(const Lane<typename E::V>* parts, std::int64_t apart, std::int64_t tiles,
                 std::int64_t n, Stream& stream, F write) {

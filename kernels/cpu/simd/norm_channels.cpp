@@ -4,24 +4,24 @@
 #include "cpu/simd/loaders.hpp"
 #include "cpu/simd/norm.hpp"
 
-// Batch normalisation of dense [batch, channels, inner]: sums over a channel, then each element by
-// its channel's numbers.
+// Batch normalisation of contiguous [batch, channels, inner]: sums over each channel, then each
+// element is normalised with its channel's statistics.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// What is summed over a channel, into one or two lists.
+/// The terms that are summed over a channel, into one or two lists.
 enum class Terms { elements, deviations, gradients };
 
 template <class E> struct Channels {
   using A = Lane<typename E::V>;
   const typename E::T* x;
-  const typename E::T* dy;  // of gradients
-  const A* mean;            // of deviations and gradients
-  const A* rstd;            // of gradients
+  const typename E::T* dy;  // for gradients
+  const A* mean;            // for deviations and gradients
+  const A* rstd;            // for gradients
   std::int64_t batch, channels, inner;
 };
 
-/// One row of the batch, a channel in each lane.
+/// Adds one row of the batch, with a channel in each lane.
 template <class E, Terms terms>
 BRAID_INLINE void add_lanes(const Channels<E>& in, std::int64_t row, Lane<typename E::V>* first,
                             Lane<typename E::V>* second) {
@@ -53,7 +53,7 @@ BRAID_INLINE void add_lanes(const Channels<E>& in, std::int64_t row, Lane<typena
   if (j < in.channels) step(j, static_cast<int>(in.channels - j));
 }
 
-/// One row of the batch, channel after channel.
+/// Adds one row of the batch, one channel at a time.
 template <class E, Terms terms>
 BRAID_INLINE void add_runs(const Channels<E>& in, std::int64_t row, Lane<typename E::V>* first,
                            Lane<typename E::V>* second) {
@@ -80,8 +80,8 @@ BRAID_INLINE std::int64_t tiles_of(std::int64_t batch) {
   return (batch + unit - 1) / unit;
 }
 
-/// first[c] (and second[c]): the sums of a channel. Rows of the batch are added in tiles, the tiles
-/// by a tree. parts: room for one list (or two) a tile.
+/// first[c] (and second[c]) become the sums of channel c. Rows of the batch are added in tiles, and
+/// the tiles as a tree. `parts` has room for one list (or two) per tile.
 template <class E, Terms terms>
 void sum_channels(const Channels<E>& in, Lane<typename E::V>* parts, Lane<typename E::V>* first,
                   Lane<typename E::V>* second, Stream& stream) {

@@ -4,8 +4,8 @@
 #include "cpu/simd/loaders.hpp"
 #include "cpu/simd/norm.hpp"
 
-// Normalisation of dense rows: layer norm, group norm, RMS norm. A row is read from memory once;
-// its sums are taken from the cache.
+// Normalisation of contiguous rows: layer norm, group norm, RMS norm. A row is read from memory
+// once; later reads hit the cache.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -68,7 +68,7 @@ template <class E> void norm_rows_of(const NormRowsArgs& args, Stream& stream) {
   });
 }
 
-/// A source of dy weight, and of that times x - mean.
+/// A source of dy weight, or, if `moment`, of dy weight (x - mean).
 template <class E, bool moment> struct Weighted {
   using V = typename E::V;
   const typename E::T* x;
@@ -89,13 +89,13 @@ template <class E, bool moment> struct Weighted {
   BRAID_INLINE V first(std::int64_t i, int k) const { return of(i, k); }
 };
 
-/// What a row's gradient takes off g: its mean, and h times the mean of g h.
+/// The means in a row's gradient r (g - mean(g) - h mean(g h)).
 template <class A> struct RowMeans {
   A g, gh;
 };
 
-/// One row whose elements have a weight each; adds dy h and dy to the sums of its tile (null: not
-/// wanted).
+/// Computes the gradient of one row whose elements have a weight each. Adds dy h and dy to the sums
+/// of its tile where these are not null.
 template <class E>
 BRAID_INLINE void backward_row(const NormRowsBackwardArgs& args, std::int64_t row,
                                std::int64_t weight_at, Lane<typename E::V>* dweight,
@@ -183,7 +183,7 @@ BRAID_INLINE void backward_runs(const NormRowsBackwardArgs& args, std::int64_t r
   }
 }
 
-/// Rows in tiles: a tile's rows are added one after the other, the tiles by a tree.
+/// Sums rows in tiles: the rows of a tile in order, the tiles as a tree.
 template <class E> void norm_rows_backward_of(const NormRowsBackwardArgs& args, Stream& stream) {
   using A = Lane<typename E::V>;
   const std::int64_t unit = rows_of_tile(args.rows, args.groups),

@@ -5,15 +5,15 @@
 #include "cpu/simd/elements.hpp"
 
 // Optimizer steps: parameters, gradients and state are read and written once. The elements of all
-// items form one line that is cut in tiles, so that many small parameters are one piece of work.
-// Each optimizer is one function of a vector of elements; the walk is shared.
+// items are treated as one sequence, which is split into tiles, so that many small parameters run
+// as one job. Each optimizer is one function of a vector of elements; the iteration is shared.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr std::int64_t kStepTile = 8 * 1024;
 
-/// Calls f(item, begin, end) for all elements of all items. Tiles cut the line of all items; a tile
-/// finds its first item by walking the list.
+/// Calls f(item, begin, end) for all elements of all items. Tiles split the sequence of all items;
+/// a tile finds its first item by scanning the list.
 template <class F>
 BRAID_INLINE void for_items(const OptimItem* items, std::int64_t count, Stream& stream, F f) {
   std::int64_t total = 0;
@@ -23,7 +23,7 @@ BRAID_INLINE void for_items(const OptimItem* items, std::int64_t count, Stream& 
       if (items[i].n > 0) f(items[i], 0, items[i].n);
     return;
   }
-  // At most 1024 tiles, so that walking a long list of items stays cheap.
+  // At most 1024 tiles, so that scanning a long list of items stays cheap.
   std::int64_t size = kStepTile;
   while (size * 1024 < total) size *= 2;
   const auto tile = [&](std::int64_t t) {
@@ -51,13 +51,13 @@ template <class E> BRAID_INLINE void store_lanes(typename E::T* p, typename E::V
   else E::store_first(p, v, k);
 }
 
-/// Which state a step reads and writes.
+/// The state that a step reads and writes.
 struct Uses {
   bool m = false, v = false, s = false;
 };
 
-/// Calls step(p, g, m, v, s) on vectors of all elements, and keeps what it leaves in p and in the
-/// state it uses.
+/// Calls step(p, g, m, v, s) on vectors of all elements, and stores the results in p and in the
+/// state that it uses.
 template <class E, class F>
 BRAID_INLINE void for_states(const OptimItem* items, std::int64_t count, Stream& stream, Uses uses,
                              F step) {
@@ -85,7 +85,7 @@ BRAID_INLINE void for_states(const OptimItem* items, std::int64_t count, Stream&
   });
 }
 
-/// A number in every lane.
+/// A vector with `value` in every lane.
 template <class V> BRAID_INLINE V all(double value) {
   return splat<V>(static_cast<Lane<V>>(value));
 }
@@ -132,7 +132,7 @@ template <class E> void adam_of(const AdamArgs& args, Stream& stream) {
                   m = beta1 * m + fresh1 * gradient;
                   v = beta2 * v + fresh2 * gradient * gradient;
                   V square = v;
-                  if (args.amsgrad) square = s = ((v > s) | (v != v)) ? v : s;  // NaN propagates
+                  if (args.amsgrad) square = s = ((v > s) | (v != v)) ? v : s;  // a NaN propagates
                   p = p * keep - step_size * m / (sqrt(square) / root_bias2 + eps);
                 });
 }

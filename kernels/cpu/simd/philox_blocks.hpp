@@ -3,13 +3,13 @@
 
 #include "cpu/simd/elements.hpp"
 
-// The functions of <braid/core/philox.hpp> on vectors: a block in each lane.
+// The functions of <braid/core/philox.hpp> on vectors, with a block in each lane.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 /// The policy of philox.hpp for vectors.
 struct VectorRandom {
-  /// Both halves of the lanes' products with m.
+  /// The high and low halves of the lanes' products with m.
   static BRAID_INLINE void multiply(VU x, std::uint32_t m, VU& high, VU& low) {
 #if BRAID_VECTOR_BYTES == 64
     const __m512i factor = _mm512_set1_epi64(static_cast<long long>(m));
@@ -35,7 +35,7 @@ struct VectorRandom {
   static BRAID_INLINE VD sqrt(VD x) { return BRAID_ISA::sqrt(x); }
   static BRAID_INLINE VD divide(VD a, VD b) { return a / b; }
   static BRAID_INLINE VF to_floating(VI x) { return __builtin_convertvector(x, VF); }
-  /// Halves of 16 bits are exact, so that only their sum is rounded.
+  /// Converts halves of 16 bits, which is exact, so that only their sum is rounded.
   static BRAID_INLINE VF to_floating(VU x) {
     return __builtin_convertvector((VI)(x >> 16), VF) * 65536.0f +
            __builtin_convertvector((VI)(x & 0xffffu), VF);
@@ -50,11 +50,11 @@ struct VectorRandom {
   template <class F, class T> static BRAID_INLINE F constant(T x) { return splat<F>(x); }
 };
 
-/// A block in each lane.
+/// The words of one block in each lane.
 struct Blocks {
   VU w[4];
 };
-/// Blocks block + order(lane).
+/// Computes block `block + order(lane)` in each lane.
 template <class F>
 BRAID_INLINE Blocks blocks_in(std::uint64_t seed, std::uint64_t stream, std::uint64_t block,
                               F order) {
@@ -75,12 +75,12 @@ BRAID_INLINE Blocks blocks_at(std::uint64_t seed, std::uint64_t stream, std::uin
   return blocks_in(seed, stream, block, [](int lane) { return lane; });
 }
 
-/// The words of blocks block … block + kFloatLanes - 1, one after the other.
+/// Writes the words of blocks [block, block + kFloatLanes) in order.
 BRAID_INLINE void words_at(std::uint64_t seed, std::uint64_t stream, std::uint64_t block,
                            std::uint32_t* word) {
 #if defined(__SSE2__)
-  // Of each four lanes the 4 x 4 words are transposed; lane i has the block that then stands in
-  // order.
+  // The 4 x 4 words of each four lanes are transposed. The blocks are assigned to lanes so that
+  // they are in order afterwards.
   constexpr int parts = kFloatLanes / 4;
   const Blocks b =
       blocks_in(seed, stream, block, [](int lane) { return lane % 4 * parts + lane / 4; });

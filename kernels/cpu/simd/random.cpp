@@ -4,12 +4,12 @@
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/simd/philox_blocks.hpp"
 
-// Random numbers, many blocks at a time. <braid/core/philox.hpp> says which bits they have; here
-// its functions run on vectors, a block in each lane.
+// Random numbers, many blocks at a time. <braid/core/philox.hpp> defines their bits; its functions
+// run here on vectors, with a block in each lane.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-// elements; a multiple of what one step of any kernel makes
+// elements; a multiple of what one step of any kernel generates
 constexpr std::int64_t kTile = 16 * 1024;
 
 /// The draws of kFloatLanes blocks: d0 of block i in first[i], d1 in second[i].
@@ -28,7 +28,7 @@ BRAID_INLINE Draws draws_at(std::uint64_t seed, std::uint64_t stream, std::uint6
   return d;
 }
 
-/// The largest number of E below `high`, which uniform numbers stay at or under.
+/// Returns the largest number of E below `high`, the upper limit of uniform numbers.
 template <class E> Lane<typename E::V> below(double high) {
   typename E::T t = E::from_double(high);
   using U = std::conditional_t<sizeof(t) == 2, std::uint16_t,
@@ -37,20 +37,20 @@ template <class E> Lane<typename E::V> below(double high) {
   if (static_cast<double>(value()) < high || !(value() == value())) return value();
   U bits = __builtin_bit_cast(U, t);
   constexpr U sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
-  // below 0: the smallest negative number
+  // high is 0: the negative number closest to 0
   if ((bits & static_cast<U>(~sign)) == 0) bits = static_cast<U>(sign | 1);
   else bits = static_cast<U>((bits & sign) != 0 ? bits + 1 : bits - 1);
   t = __builtin_bit_cast(typename E::T, bits);
   return value();
 }
 
-/// What turns standard numbers into those asked for: low + u * range, at most `limit`; mean + z *
-/// deviation.
+/// Maps standard numbers to the requested distribution: low + u * range, at most `limit`; or mean +
+/// z * deviation.
 template <class A> struct Scaling {
   A offset, factor, limit;
 };
 
-/// kFloatLanes blocks of four 32-bit elements into `out`, in order.
+/// Writes kFloatLanes blocks of four 32-bit elements to `out`, in order.
 template <RandomKind kind>
 BRAID_INLINE void fill_32(float* out, const Blocks& b, const Scaling<float>& scaling) {
   const VF offset = splat<VF>(scaling.offset), factor = splat<VF>(scaling.factor);
@@ -75,7 +75,7 @@ BRAID_INLINE void fill_32(float* out, const Blocks& b, const Scaling<float>& sca
     for (int j = 0; j < 4; ++j) out[4 * i + j] = lanes[j][i];
 }
 
-/// kDoubleLanes elements of one block each.
+/// Returns kDoubleLanes elements, one from each block.
 template <RandomKind kind>
 BRAID_INLINE VD make_64(const std::uint64_t* first, const std::uint64_t* second,
                         const Scaling<double>& scaling) {
@@ -92,7 +92,7 @@ BRAID_INLINE VD make_64(const std::uint64_t* first, const std::uint64_t* second,
   }
 }
 
-/// Elements [begin, end), begin a multiple of 4 * kFloatLanes.
+/// Fills elements [begin, end); begin is a multiple of 4 * kFloatLanes.
 template <class E, RandomKind kind>
 void fill_range(const RandomArgs& args, const Scaling<Lane<typename E::V>>& scaling,
                 std::int64_t begin, std::int64_t end) {

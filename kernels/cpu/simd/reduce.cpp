@@ -3,13 +3,13 @@
 #include "cpu/errors.hpp"
 #include "cpu/simd/reduce_columns.hpp"
 
-// Reductions over any dims, and the sum. max and min: reduce_extreme.cpp; their indices:
-// reduce_index.cpp.
+// Reductions over any dims, and the sum. max and min are in reduce_extreme.cpp, argmax and argmin
+// in reduce_index.cpp.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// Stores scale * sum in the output's dtype, rounded once (16-bit types: to float first). Adding 0
-/// makes the sum of negative zeros 0.
+/// Stores scale * sum in the output's dtype, rounded once (16-bit types: to float first). Adding
+/// 0.0 turns a sum of -0 into 0.
 template <class E> struct WriteSum {
   double scale;
   template <class A> BRAID_INLINE void operator()(A value, char* out) const {
@@ -22,7 +22,7 @@ template <class E> void sum_columns(const ReduceArgs& args, Stream& stream) {
                          WriteSum<E>{args.scale});
 }
 
-/// The sum of nothing is 0 * scale, so that an empty mean is NaN.
+/// The sum of no elements is 0 * scale, so that the mean of no elements is NaN.
 template <class E> void empty_sum(const ReduceArgs& args) {
   for (std::int64_t e = 0; e < args.keep.n; ++e) {
     const std::int64_t at = offset_at(args.keep, 0, e);
@@ -45,7 +45,7 @@ void reduce_sum(const ReduceArgs& args, Stream& stream) {
   }
   const double scale = args.scale;
   const int out_bytes = dtype < DType::float16 ? 8 : element_bytes(dtype);
-  // Integers are summed in unsigned numbers, which wrap around.
+  // Integers are summed in unsigned types, which wrap around.
   reduce_rows_of<Sum, std::uint64_t>(args, out_bytes, stream,
                                      [dtype, scale]<class A>(A value, char* out) {
                                        if constexpr (std::is_same_v<A, std::uint64_t>)

@@ -3,8 +3,8 @@
 
 #include "cpu/simd/loaders.hpp"
 
-// What the files of `reduce` share. Each of the four ways below joins in the order of tree.hpp, so
-// that layouts, threads and ways change no bit.
+// Shared by the files of `reduce`. All methods combine the elements in the order of tree.hpp, so
+// that the bits do not depend on layouts, threads or the method.
 namespace braid::cpu::BRAID_ISA {
 
 void reduce_sum(const ReduceArgs& args, Stream& stream);
@@ -13,8 +13,8 @@ void reduce_index(const ReduceArgs& args, Stream& stream);    ///< argmax, argmi
 
 namespace {
 
-/// True if the innermost kept dim is dense and the reduced elements are not: then vectors go along
-/// the kept dim (reduce_columns.hpp).
+/// True if the innermost kept dim is contiguous and the reduced elements are not: then vectors run
+/// along the kept dim (reduce_columns.hpp).
 BRAID_INLINE bool by_columns(const ReduceArgs& args) {
   if (args.keep.rank == 0) return false;
   const int inner = args.keep.rank - 1;
@@ -22,7 +22,7 @@ BRAID_INLINE bool by_columns(const ReduceArgs& args) {
          !is_contiguous(args.over, 1);
 }
 
-/// The type of the lanes that E is reduced in; Integer: of integers.
+/// The type of the lanes in which E is reduced; `Integer` is that of integers and bool.
 template <class E, class Integer>
 using LaneOf =
     std::conditional_t<kThroughFloat<E>, float, std::conditional_t<kFloating<E>, double, Integer>>;
@@ -32,10 +32,9 @@ template <class Integer> Fetch find_fetch(DType dtype) {
                       []<class E>() -> Fetch { return &fetch_elements<E, LaneOf<E, Integer>>; });
 }
 
-/// Calls each(n_elements_of(x) for every kept element: f(source maker) of the element struct or
-/// lanes that fit the arguments.
-/// f is called as f.template operator()<V>(make), make(x) giving a source of the elements reduced
-/// from x.
+/// Calls f.template operator()<V>(make) with the vector type V that fits the arguments. make(x)
+/// returns a source of the elements that are reduced from x. Integers are reduced in lanes of type
+/// `Integer`.
 template <class Integer, class F> BRAID_INLINE void with_source(const ReduceArgs& args, F&& f) {
   const bool dense = is_contiguous(args.over, 1);
   if (args.dtype == DType::float32 && dense)
@@ -58,8 +57,8 @@ template <class Integer, class F> BRAID_INLINE void with_source(const ReduceArgs
   }
 }
 
-/// write(value, out) for every kept element. Integer: the type of integers' lanes; bytes: of an
-/// element of out.
+/// Calls write(value, out) for every kept element. `Integer` is the lane type of integers;
+/// out_bytes is the size of an element of out.
 template <class C, class Integer, class W>
 void reduce_rows_of(const ReduceArgs& args, int out_bytes, Stream& stream, W write) {
   const std::int64_t n = args.over.n;

@@ -3,21 +3,21 @@
 
 #include "cpu/simd/reduce.hpp"
 
-// Reductions over outer dims, vectorised over the innermost kept dim: the column sums of a matrix.
-// For each column the same tree as in tree.hpp: x[j] of a column is lane j % 16 of row j / 16.
-// Columns go in panels of 128; of a panel, each of the 16 lanes is reduced on its own, then the
-// lanes are joined.
+// Reductions over outer dims, vectorised over the innermost kept dim, such as the column sums of a
+// matrix. Each column uses the tree of tree.hpp: x[j] of a column is lane j % 16 of row j / 16.
+// Columns are processed in panels of 128. In a panel, each of the 16 lanes is reduced separately,
+// then the lanes are combined.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr std::int64_t kPanel = 128;
 
-/// Vectors of a panel.
+/// The vectors of a panel.
 template <class V> struct PanelRow {
   V v[kPanel / kLanesOf<V>];
 };
 
-/// A Cascade of panel rows. next() is where the caller writes the subtree that it pushes.
+/// A Cascade of panel rows. The caller writes each subtree to next() before it pushes it.
 template <class C, class V, int depth> class PanelCascade {
  public:
   explicit PanelCascade(int vectors) : vectors_(vectors) {}
@@ -43,7 +43,7 @@ template <class C, class V, int depth> class PanelCascade {
   std::uint64_t count_ = 0;
 };
 
-/// Columns [0, columns) of the rows that `over` (operand 1) walks from x; columns are dense.
+/// Columns [0, columns) of the rows that `over` (operand 1) visits from x; columns are contiguous.
 template <class L> struct Panel {
   using T = typename L::T;
   using V = typename L::V;
@@ -80,7 +80,7 @@ BRAID_INLINE typename L::V tree_of_partial_rows(const Panel<L>& panel,
                    tree_of_partial_rows<C, R / 2>(panel, rows + R / 2, vector));
 }
 
-/// Rows first, first + 16, … (R of them) joined into `out`.
+/// Combines R rows first, first + 16, … into `out`.
 template <class C, int R, class L>
 __attribute__((noinline)) void join_panel_rows(const Panel<L>& panel, std::int64_t first,
                                                typename L::V* out) {
@@ -91,7 +91,7 @@ __attribute__((noinline)) void join_panel_rows(const Panel<L>& panel, std::int64
   if (whole < all) out[whole] = tree_of_partial_rows<C, R>(panel, rows, whole);
 }
 
-/// Lane `lane` of every column: rows lane, lane + 16, …
+/// Reduces lane `lane` of every column: rows lane, lane + 16, …
 template <class C, class L>
 void reduce_panel_lane(const Panel<L>& panel, int lane, typename L::V* out) {
   using V = typename L::V;
@@ -114,12 +114,12 @@ void reduce_panel_lane(const Panel<L>& panel, int lane, typename L::V* out) {
   for (int c = 0; c < vectors; ++c) out[c] = result[c];
 }
 
-/// Reduces the columns of a panel; result: kPanel lanes. With a stream the 16 lanes are shared by
-/// threads.
+/// Reduces the columns of a panel to kPanel lanes in `result`. If there is a stream, threads share
+/// the 16 lanes.
 template <class C, class L>
 void reduce_panel(const Panel<L>& panel, typename L::V* result, Stream* stream) {
   using V = typename L::V;
-  // so that l meets l + 8 first, then l + 4, …
+  // combines lane l with l + 8 first, then l + 4, …
   static constexpr std::int8_t kOrder[kRowLanes] = {0, 8, 4, 12, 2, 10, 6, 14,
                                                     1, 9, 5, 13, 3, 11, 7, 15};
   const int vectors = panel.vectors();
@@ -144,7 +144,7 @@ void reduce_panel(const Panel<L>& panel, typename L::V* result, Stream* stream) 
   for (int c = 0; c < vectors; ++c) result[c] = joined[c];
 }
 
-/// The innermost dim of `keep` cut off: what the panels walk besides their columns.
+/// `keep` without its innermost dim: the loop over panels.
 struct Columns {
   Loop outer{};
   std::int64_t columns, out_stride, panels;
@@ -157,7 +157,7 @@ struct Columns {
   }
 };
 
-/// write(value, out) for every kept element.
+/// Calls write(value, out) for every kept element.
 template <class C, class L, class W>
 void reduce_columns(const ReduceArgs& args, int out_bytes, Stream& stream, W write) {
   using V = typename L::V;

@@ -2,8 +2,8 @@
 
 #include "cpu/simd/reduce_columns.hpp"
 
-// Largest and smallest elements. The joining order does not matter here but for the sign of zeros;
-// it is the sums'.
+// Largest and smallest elements. The order of combining affects only the sign of zeros; it is the
+// same as for sums.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 

@@ -3,12 +3,12 @@
 #include "cpu/simd/reduce_columns.hpp"
 
 // The index of the first largest (smallest) element: first its value, by the tree of tree.hpp, then
-// the first place that holds it. A NaN counts as both.
+// the first index that holds it. A NaN counts as the largest and as the smallest.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// The first of n > 0 elements, from `begin` (a multiple of 16), that equals `value`; of a NaN, the
-/// first NaN.
+/// Returns the index of the first element in [begin, begin + n) that equals `value`, or of the
+/// first NaN if `value` is NaN. Requires n > 0 and a `begin` that is a multiple of 16.
 template <class V, class S>
 std::int64_t find_first(S& source, std::int64_t begin, std::int64_t n, Lane<V> value) {
   constexpr int lanes = kLanesOf<V>;
@@ -35,7 +35,7 @@ template <class A> struct Best {
   std::int64_t index;
 };
 
-/// True if b, which stands after a, takes its place. C is Max or Min.
+/// True if b, which comes after a, replaces it. C is Max or Min.
 template <class C, class A> BRAID_INLINE bool beats(A b, A a) {
   if (a != a) return false;
   if (b != b) return true;

@@ -1,13 +1,13 @@
 #include "cpu/errors.hpp"
 #include "cpu/simd/image.hpp"
 
-// Means of windows, resizing, and the gradients of both: sums of weights along the height times
-// weights along the width. What each place of the result sees, and with which weights, is found
-// once a call for each of the two dims.
+// Means of windows, resizing, and the gradients of both: sums weighted by weights along the height
+// times weights along the width. The input range and weights of each output index are computed once
+// per call for each of the two dims.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// Of place r: elements [first, first + count), with weights from `weight` on.
+/// The inputs of an output index: elements [first, first + count), with weights from `weight` on.
 struct Seen {
   std::int64_t first, count, weight;
 };

@@ -5,10 +5,10 @@
 #include "cpu/simd/elements.hpp"
 #include "cpu/simd/math.hpp"
 
-extern "C" double tanh(double);  // C's, as for the op tanh
+extern "C" double tanh(double);  // C's function, which the op tanh uses too
 
-// The steps of recurrent layers: gates become activations and the states after the step, in one
-// pass; and the gradients of that.
+// The steps of recurrent layers: one pass computes the activations from the gates and the states
+// after the step. Also the gradients of that.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -19,12 +19,12 @@ BRAID_INLINE VD tanh_of(VD x) {
   return y;
 }
 
-/// Calls f(row, begin, end) for pieces of the rows; pieces are cut by size alone.
+/// Calls f(row, begin, end) for pieces of the rows; the split depends on the sizes alone.
 template <class F>
 BRAID_INLINE void for_cells(std::int64_t batch, std::int64_t hidden, Stream& stream, F f) {
-  constexpr std::int64_t kPiece = 1024;  // cells worth a thread: some microseconds
+  constexpr std::int64_t kPiece = 1024;  // cells per piece: some microseconds of work
   if (batch <= 0 || hidden <= 0) return;
-  // of a row; to a tile
+  // pieces of a row; rows of a tile
   const std::int64_t pieces = (hidden + kPiece - 1) / kPiece,
                      rows = hidden >= kPiece ? 1 : kPiece / hidden;
   const std::int64_t tiles = pieces * ((batch + rows - 1) / rows);
@@ -52,7 +52,7 @@ template <class E> BRAID_INLINE void put(typename E::T* p, typename E::V v, int 
   else E::store_first(p, v, k);
 }
 
-/// Row `row` of a matrix that may not be there.
+/// Row `row` of an optional matrix; null if the matrix is.
 template <class T> BRAID_INLINE T* row_of(void* p, std::int64_t row, std::int64_t width) {
   return p == nullptr ? nullptr : static_cast<T*>(p) + row * width;
 }

@@ -2,13 +2,13 @@
 #include "cpu/cache_size.hpp"
 #include "cpu/simd/elements.hpp"
 
-// How the rows of a result are written: by whole vectors, past the caches where the result is
-// larger than they are.
+// Writes the rows of a result in whole vectors, and past the caches if the result is larger than
+// they are.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// y[i] = f(i) for i in [0, n), vector by vector; f(i, k) for the last k lanes. `streamed`: y is
-/// aligned and so large that caching it is of no use.
+/// y[i] = f(i) for i in [0, n), one vector at a time; f(i, k) computes the last k lanes. `streamed`
+/// means that y is aligned and too large for caching to help.
 template <class E, class F>
 BRAID_INLINE void write_row(typename E::T* y, std::int64_t n, bool streamed, F f) {
   constexpr int lanes = E::kLanes;

@@ -22,7 +22,7 @@ BRAID_INLINE std::int64_t wrapped(std::int64_t index, std::int64_t table_rows) {
   return index < 0 ? index + table_rows : index;
 }
 
-/// to[j] += from[j]. Integers wrap around, bool is "or".
+/// to[j] += from[j]. Integers wrap around; bool is "or".
 template <class E>
 BRAID_INLINE void add_row(typename E::T* to, const typename E::T* from, std::int64_t width) {
   using V = typename E::V;

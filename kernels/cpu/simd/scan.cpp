@@ -5,10 +5,10 @@
 #include "cpu/simd/elements.hpp"
 
 // Running sums and products, and linear recurrences, computed in float64 (integers: modulo 2^64).
-// Order  A line is cut in tiles of fixed length, a tile in blocks of 16: a result is (what came
-//        before the tile) joined with (what came before the block, joined with the block up to
-//        there). The additions of neighbouring blocks do not wait for each other. Recurrences, and
-//        lines side by side, go element by element.
+// Order  A line is split into tiles of fixed length, and a tile into blocks of 16. A result
+//        combines the total before the tile with (the total of the tile before the block, combined
+//        with the block up to the element). So the additions of neighbouring blocks do not depend
+//        on each other. Recurrences, and scans along outer dims, run element by element.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -35,15 +35,15 @@ struct Times {
   template <class A> static BRAID_INLINE A join(A a, A b) { return a * b; }
 };
 
-/// A line from its first element on, walked by `step`: 1, or -1 in reverse.
+/// A line from its first element on; `step` is 1, or -1 in reverse.
 template <class E> struct Line {
   const typename E::T* x;
   typename E::T* y;
   std::int64_t step;
 };
 
-/// One tile of a line with what came before it; returns the tile's own total. y null: the total
-/// alone.
+/// Scans one tile of a line, given the total before it. Returns the tile's own total. If y is null,
+/// computes only the total.
 template <class C, class E> Wide<E> scan_tile(const Line<E>& line, std::int64_t n, Wide<E> before) {
   using A = Wide<E>;
   A blocks = A(C::kNeutral);
@@ -59,7 +59,7 @@ template <class C, class E> Wide<E> scan_tile(const Line<E>& line, std::int64_t 
   return blocks;
 }
 
-/// A whole line by one thread.
+/// Scans a whole line on one thread.
 template <class C, class E> void scan_line(const Line<E>& line, std::int64_t n) {
   Wide<E> before = Wide<E>(C::kNeutral);
   for (std::int64_t i = 0; i < n; i += kTileLength) {
@@ -69,8 +69,8 @@ template <class C, class E> void scan_line(const Line<E>& line, std::int64_t n) 
   }
 }
 
-/// A long line by several: first the totals of all tiles, then, with what came before each, the
-/// results. The bits are scan_line's.
+/// Scans a long line on several threads: first the totals of all tiles, then the results from the
+/// totals before each tile. The bits are those of scan_line.
 template <class C, class E>
 void scan_long_line(const Line<E>& line, std::int64_t n, Stream& stream) {
   constexpr int most = 256;  // tiles at a time
@@ -96,7 +96,8 @@ void scan_long_line(const Line<E>& line, std::int64_t n, Stream& stream) {
   }
 }
 
-/// Lines side by side, and recurrences: `width` running values, step(running, x, a).
+/// Scans along outer dims, and recurrences: `width` running values, each updated by step(running,
+/// x, a).
 template <class E, class F>
 void scan_columns(const ScanArgs& args, Stream& stream, Wide<E> first, F step) {
   using T = typename E::T;

@@ -4,9 +4,9 @@
 #include "cpu/simd/row_writes.hpp"
 #include "cpu/simd/softmax_rows.hpp"
 
-// Softmax and log-softmax of dense rows, and their gradients.
-// Traffic  rows of up to 8 Ki elements are read and written once, the exponentials wait in a
-//          buffer; longer ones are read twice, by pieces that threads share. Outputs larger than
+// Softmax and log-softmax of contiguous rows, and their gradients.
+// Traffic  rows of up to 8 Ki elements are read and written once, with the exponentials in a
+//          buffer; longer ones are read twice, in pieces that threads share. Outputs larger than
 //          the last-level cache are written past it.
 namespace braid::cpu::BRAID_ISA {
 namespace {

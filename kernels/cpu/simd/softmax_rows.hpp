@@ -2,15 +2,15 @@
 #include "cpu/simd/loaders.hpp"
 #include "cpu/simd/math.hpp"
 
-// What softmax and cross entropy know of a row: its largest number m and s = Σ exp(x - m), found in
-// one pass over memory: pieces of 8 Ki elements are read twice, the second time from the cache, and
-// joined as in Milakov and Gimelshein 2018, arXiv:1805.02867.
+// The statistics of a row for softmax and cross entropy: its largest number m and s = Σ exp(x - m),
+// computed in one pass over memory. Pieces of 8 Ki elements are read twice, the second time from
+// the cache, and combined as in Milakov and Gimelshein 2018, arXiv:1805.02867.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
 constexpr std::int64_t kPiece = 8 * 1024;  // elements
 
-/// Lanes of E in memory as computed with: float or double.
+/// The element struct in which lanes of E are computed: F32 or F64.
 template <class E> using Computed = std::conditional_t<kThroughFloat<E>, F32, F64>;
 
 template <class V> BRAID_INLINE Lane<V> exp_of(Lane<V> x) { return exp(splat<V>(x))[0]; }
@@ -23,7 +23,7 @@ struct MaxIgnoringNaN {
   }
 };
 
-/// The largest of n > 0 numbers; NaN are passed over, -inf if there is nothing else.
+/// The largest of n > 0 numbers. NaNs are ignored; the result is -inf if there is nothing else.
 template <class E>
 BRAID_INLINE Lane<typename E::V> largest(const typename E::T* x, std::int64_t n) {
   using V = typename E::V;
@@ -44,7 +44,8 @@ BRAID_INLINE Lane<typename E::V> largest(const typename E::T* x, std::int64_t n)
   return join_lanes<MaxIgnoringNaN>(max_or_second(max_or_second(m0, m1), max_or_second(m2, m3)));
 }
 
-/// A source (tree.hpp) of exp(x - m), kept in `out`: of the whole row, or of the last block alone.
+/// A source (tree.hpp) of exp(x - m), stored in `out`: the whole row if `keep`, else the last
+/// block.
 template <class E, bool keep> struct ExpSource {
   using V = typename E::V;
   using A = Lane<V>;
@@ -67,12 +68,12 @@ template <class E, bool keep> struct ExpSource {
   BRAID_INLINE V first(std::int64_t i, int k) const { return load_first<V>(out + (i - start), k); }
 };
 
-/// max and sum of exp(x - max). A row of only -inf has sum 0 here; a NaN makes the sum NaN.
+/// max and the sum of exp(x - max). For a row of only -inf the sum is 0; a NaN makes it NaN.
 template <class A> struct RowStats {
   A max, sum;
 };
 
-/// Of at most kPiece elements.
+/// RowStats of at most kPiece elements.
 template <class E> BRAID_INLINE auto piece_stats(const typename E::T* x, std::int64_t n) {
   using V = typename E::V;
   using A = Lane<V>;
@@ -90,7 +91,7 @@ BRAID_INLINE RowStats<Lane<V>> join_stats(RowStats<Lane<V>> a, RowStats<Lane<V>>
   return {max, a.sum * exp_of<V>(a.max - max) + b.sum * exp_of<V>(b.max - max)};
 }
 
-/// Of n > 0 elements, on the calling thread; pieces in order.
+/// RowStats of n > 0 elements, on the calling thread, with pieces in order.
 template <class E> auto row_stats(const typename E::T* x, std::int64_t n) {
   auto stats = piece_stats<E>(x, n < kPiece ? n : kPiece);
   for (std::int64_t i = kPiece; i < n; i += kPiece)
@@ -99,7 +100,7 @@ template <class E> auto row_stats(const typename E::T* x, std::int64_t n) {
   return stats;
 }
 
-/// Of one long row, shared by threads.
+/// RowStats of one long row, shared by threads.
 template <class E> auto shared_row_stats(const typename E::T* x, std::int64_t n, Stream& stream) {
   using V = typename E::V;
   const std::int64_t shared = shared_tile(n), tiles = (n + shared - 1) / shared;
@@ -113,8 +114,8 @@ template <class E> auto shared_row_stats(const typename E::T* x, std::int64_t n,
   return stats;
 }
 
-/// log Σ exp(x), split for accuracy: x - max - log_sum is the log-softmax. NaN for a row of only
-/// -inf.
+/// log Σ exp(x) - max, separate for accuracy: x - max - log_sum is the log-softmax. NaN for a row
+/// of only -inf.
 template <class V> BRAID_INLINE Lane<V> log_sum(RowStats<Lane<V>> stats) {
   return stats.max == lowest<Lane<V>>() ? stats.max - stats.max : log_of<V>(stats.sum);
 }

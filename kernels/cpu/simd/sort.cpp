@@ -4,10 +4,10 @@
 #include "cpu/runtime/scratch.hpp"
 #include "cpu/simd/elements.hpp"
 
-// Stable sorts of rows by keys: unsigned numbers in the order of the elements. A row is sorted by
-// its keys' bytes from the last to the first (least significant digit first, Knuth vol. 3, 5.2.5),
-// bytes that all keys share left out. Where few elements are wanted, the k-th key is found first,
-// byte by byte from the top.
+// Stable sorts of rows by keys: unsigned numbers that are ordered as the elements. A row is sorted
+// by the bytes of its keys from the last to the first (least significant digit first, Knuth vol. 3,
+// 5.2.5), skipping bytes that are the same in all keys. Where only few elements are requested, the
+// k-th key is found first, byte by byte from the top.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -19,7 +19,7 @@ struct Entry {
 constexpr std::int64_t kInsertion = 32, kTileElements = 16 * 1024;
 constexpr int kDigits = 256;
 
-/// Bits whose unsigned order is the elements': NaN last and all equal, -0 as 0.
+/// Bits whose unsigned order is that of the elements: NaNs are last and all equal, -0 equals 0.
 template <class U, class S> BRAID_INLINE U ordered_bits(S x) {
   constexpr U top = U(1) << (sizeof(U) * 8 - 1);
   if (x != x) return ~U(0);
@@ -50,7 +50,7 @@ void insertion_sort(Entry* a, std::int64_t n) {
   }
 }
 
-/// Sorts a; `other` has room for n. Returns where the result stands.
+/// Sorts a; `other` has room for n. Returns the buffer that holds the result.
 Entry* sort_entries(Entry* a, Entry* other, std::int64_t n) {
   if (n <= kInsertion) {
     insertion_sort(a, n);
@@ -75,10 +75,10 @@ Entry* sort_entries(Entry* a, Entry* other, std::int64_t n) {
   return a;
 }
 
-/// Keeps the k smallest of a, of equal ones the earlier, in the order of their places.
+/// Keeps the k smallest of a, and the earlier of equal ones, in the order of their indices.
 void select_smallest(Entry* a, std::int64_t n, std::int64_t k) {
-  std::uint64_t kth = 0, mask = 0;  // the bytes of the k-th key that are known
-  std::int64_t left = k;            // of those that share them: which one it is
+  std::uint64_t kth = 0, mask = 0;  // the known bytes of the k-th key
+  std::int64_t left = k;            // its rank among the keys with these bytes
   for (int b = 7; b >= 0; --b) {
     std::int64_t count[kDigits] = {};
     for (std::int64_t i = 0; i < n; ++i)

@@ -1,7 +1,7 @@
 #pragma once
 #include "cpu/simd/kernels.hpp"
 
-// Parts of a table entry that stand in files of their own; the entry's file calls them.
+// Parts of table entries that are in separate files; the entries' files call them.
 namespace braid::cpu::BRAID_ISA {
 
 void unary_function(const UnaryArgs& args, Stream& stream);

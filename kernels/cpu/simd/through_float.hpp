@@ -1,8 +1,8 @@
 #pragma once
 #include "cpu/simd/map.hpp"
 
-// Kernels of float for 16-bit types: a chunk is widened, run through and rounded, so that a rare
-// function is compiled once and not three times.
+// Runs kernels of float for 16-bit types: a chunk is widened, computed and rounded, so that a
+// rarely used function is compiled once and not three times.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -41,7 +41,7 @@ void through_float_kernel(void* out, const Inputs& in, std::int64_t n, const voi
   }
 }
 
-/// Runs a map whose kernel computes float, or for float64 another one, on any floating type.
+/// Runs a map on any floating-point dtype, with a kernel for float and another for float64.
 BRAID_INLINE void run_floating(Map map, DType dtype, MapKernel of_float, MapKernel of_double,
                                Stream& stream) {
   const ThroughFloat inner{of_float, map.parameters, map.inputs};

@@ -3,13 +3,13 @@
 #include "cpu/simd/elements.hpp"
 #include "cpu/simd/walk.hpp"
 
-// Reductions in a fixed order: the same for every number of threads, every cut into tiles, every
+// Reductions in a fixed order: the same for every number of threads, every split into tiles, every
 // layout and every instruction set.
 //
-// The elements x[0] … x[n-1] stand in rows of 16 lanes. First the rows are joined by a binary tree
-// over the row index (aligned at powers of two; what is missing at the end is left out), then the
-// 16 lanes: l with l + 8, l + 4, l + 2, l + 1. Every x passes at most ⌈log2 n⌉ additions, which
-// bounds the error of a sum by ⌈log2 n⌉ u Σ|x|.
+// The elements x[0] … x[n-1] are arranged in rows of 16 lanes. First the rows are combined as a
+// binary tree over the row index (aligned at powers of two; missing rows at the end are left out),
+// then the 16 lanes: l with l + 8, l + 4, l + 2, l + 1. Every x passes at most ⌈log2 n⌉ additions,
+// which bounds the error of a sum by ⌈log2 n⌉ u Σ|x|.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -25,7 +25,7 @@ template <class V> struct Row {
   V v[kVectors];
 };
 
-/// The ways to join two lanes. `neutral` fills lanes that have no element.
+/// The operations that combine two lanes. `neutral` fills lanes that have no element.
 struct Sum {
   template <class T> static constexpr T neutral() { return T{}; }
   template <class V> static BRAID_INLINE V join(V a, V b) { return a + b; }
@@ -42,7 +42,7 @@ template <class T> constexpr T highest() {
   else if constexpr (sizeof(T) == 4) return INT32_MAX;
   else return INT64_MAX;
 }
-/// The larger; a NaN wins. Of two equal ones (0 and -0) the second.
+/// The larger; a NaN wins. Of two equal ones (0 and -0), the second.
 struct Max {
   template <class T> static constexpr T neutral() { return lowest<T>(); }
   template <class V> static BRAID_INLINE V join(V a, V b) { return a != a ? a : (a > b ? a : b); }
@@ -52,7 +52,7 @@ struct Min {
   template <class V> static BRAID_INLINE V join(V a, V b) { return a != a ? a : (a < b ? a : b); }
 };
 
-/// The first k lanes of v, `neutral` in the others.
+/// The first k lanes of v; the others are `neutral`.
 template <class C, class V> BRAID_INLINE V keep_first(V v, int k) {
   if constexpr (std::is_same_v<C, Sum>) {
     return v;  // a partial load fills with zeros
@@ -64,7 +64,7 @@ template <class C, class V> BRAID_INLINE V keep_first(V v, int k) {
   }
 }
 
-/// A row whose last lanes may be missing: `left` elements from i, 0 < left.
+/// A row whose last lanes may be missing: `left` > 0 elements from i.
 template <class C, class V, class S>
 BRAID_INLINE Row<V> partial_row(S& source, std::int64_t i, std::int64_t left) {
   constexpr int lanes = kLanesOf<V>;
@@ -78,7 +78,7 @@ BRAID_INLINE Row<V> partial_row(S& source, std::int64_t i, std::int64_t left) {
   return row;
 }
 
-/// Joins R rows (a power of two), of each the vector at i.
+/// Combines the vectors at i of R rows; R is a power of two.
 template <class C, int R, class S> BRAID_INLINE auto tree_of(S& source, std::int64_t i) {
   if constexpr (R == 1) {
     return source.at(i);
@@ -100,8 +100,8 @@ template <class C, class V> BRAID_INLINE Row<V> join_rows(const Row<V>& a, const
   return r;
 }
 
-/// The aligned binary tree over a sequence of subtrees, as a binary counter: subtree sizes are
-/// 2^level and come in falling order after the last largest.
+/// The aligned binary tree over a sequence of subtrees, implemented as a binary counter. A subtree
+/// has 2^level rows, and levels must not increase.
 template <class C, class T> class Cascade {
  public:
   BRAID_INLINE void push(T value, int level) {
@@ -110,7 +110,7 @@ template <class C, class T> class Cascade {
     stack_[top_++] = value;
     count_ += std::uint64_t{1} << level;
   }
-  /// At least one was pushed.
+  /// Requires that at least one subtree was pushed.
   BRAID_INLINE T finish() {
     T value = stack_[--top_];
     while (top_ > 0) value = join(stack_[--top_], value);
@@ -127,9 +127,9 @@ template <class C, class T> class Cascade {
   std::uint64_t count_ = 0;
 };
 
-/// All rows of elements begin … begin + n of a source, n > 0, begin a multiple of 16. A source has:
-/// prepare(i, k), called before elements i … i + k (k <= 256) are asked for; at(i), a vector;
-/// first(i, k), its first k lanes and zeros.
+/// Reduces elements [begin, begin + n) of a source to one row. Requires n > 0 and a `begin` that is
+/// a multiple of 16. A source has prepare(i, k), called before elements [i, i + k), k <= 256, are
+/// read; at(i), a vector; and first(i, k), its first k lanes and zeros.
 template <class C, class V, class S>
 __attribute__((noinline)) Row<V> reduce_rows(S& source, std::int64_t begin, std::int64_t n) {
   if (n <= kRowLanes) {
@@ -152,7 +152,7 @@ __attribute__((noinline)) Row<V> reduce_rows(S& source, std::int64_t begin, std:
   return cascade.finish();
 }
 
-/// Joins the lanes of a vector, halves with halves.
+/// Combines the lanes of a vector, halves with halves.
 template <class C, class V> BRAID_INLINE Lane<V> join_lanes(V v) {
   using T = Lane<V>;
   if constexpr (kLanesOf<V> == 1) {
@@ -174,13 +174,13 @@ template <class C, class V> BRAID_INLINE Lane<V> join_lanes(Row<V> row) {
   return join_lanes<C>(row.v[0]);
 }
 
-/// The number that n elements of a source reduce to, n > 0.
+/// Reduces n > 0 elements of a source to one number.
 template <class C, class V, class S> BRAID_INLINE Lane<V> reduce_all(S& source, std::int64_t n) {
   return join_lanes<C>(reduce_rows<C, V>(source, 0, n));
 }
 
-/// Elements of a tile when one long reduction is shared by threads: a power of two, at most 64
-/// tiles. The tree does not depend on it.
+/// Elements of a tile when threads share one long reduction: a power of two, with at most 64 tiles.
+/// The result does not depend on it.
 constexpr std::int64_t kSharedTile = 16 * 1024;
 constexpr int kMaxSharedTiles = 64;
 BRAID_INLINE std::int64_t shared_tile(std::int64_t n) {
@@ -189,8 +189,8 @@ BRAID_INLINE std::int64_t shared_tile(std::int64_t n) {
   return tile;
 }
 
-/// reduce_all for any n > 0, shared by threads where it is long. source_of() makes a source, one
-/// for every tile.
+/// reduce_all for any n > 0, shared by threads if it is long. source_of() makes a source for each
+/// tile.
 template <class C, class V, class M>
 Lane<V> reduce_shared(std::int64_t n, Stream& stream, M source_of) {
   const std::int64_t shared = shared_tile(n);
@@ -211,8 +211,8 @@ Lane<V> reduce_shared(std::int64_t n, Stream& stream, M source_of) {
   return join_lanes<C>(cascade.finish());
 }
 
-/// Calls f(row) for rows of n elements each, several rows a tile if they are short. f is the work
-/// of one thread.
+/// Calls f(row) for rows of n elements each, with several rows per tile if they are short. One
+/// thread runs each f.
 template <class F> void for_rows(std::int64_t rows, std::int64_t n, Stream& stream, F f) {
   const std::int64_t group = n >= kSharedTile ? 1 : kSharedTile / (n > 0 ? n : 1);
   const auto tile = [&](std::int64_t t) {

@@ -1,19 +1,19 @@
 #pragma once
 #include "cpu/simd/math.hpp"
 
-// Sine and cosine of float vectors, at most 2 ULP for every float. The quadrant is taken off in
-// double; beyond 2^20 by exact integers (Payne and Hanek 1983).
+// Sine and cosine of float vectors, at most 2 ULP for every float. The angle is reduced by
+// quadrants in double; beyond 2^20 with exact integers (Payne and Hanek 1983).
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
-/// The angle minus its nearest multiple of π/2, and that multiple (its low bits).
+/// The angle minus the nearest multiple of π/2, and the low bits of that multiple.
 struct ReducedAngle {
   VF angle;
   VI quadrant;
 };
 
-/// A reduced angle of one number in radians and its quadrant. 2/π is kept to 224 bits; of the
-/// product with the 24-bit mantissa, whole multiples of 4 drop out.
+/// The reduced angle of one number in radians, and its quadrant. 2/π is stored to 224 bits. Integer
+/// multiples of 4 are dropped from the product with the 24-bit mantissa.
 struct ReducedScalar {
   float angle;
   std::int32_t quadrant;
@@ -22,12 +22,12 @@ BRAID_INLINE ReducedScalar reduce_large(float x) {
   static constexpr std::uint32_t kTwoOverPi[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
                                                  0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
   const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, x);
-  // |x| = mantissa * 2^exponent, exponent > -24
+  // x| = mantissa * 2^exponent, exponent > -24
   const int exponent = static_cast<int>((bits >> 23) & 0xff) - 150;
   const std::uint64_t mantissa = (bits & 0x7fffff) | 0x800000;
-  // 96 bits of 2/π whose first bit weighs 2^(1 - exponent): what lies above is a multiple of 4
-  // after the product.
-  // kTwoOverPi starts 32 bits above the binary point; bit i weighs 2^(31 - i)
+  // 96 bits of 2/π, of which the first weighs 2^(1 - exponent). The bits above contribute multiples
+  // of 4 to the product. kTwoOverPi starts 32 bits above the binary point, so bit i weighs 2^(31 -
+  // i).
   const int first = exponent + 30;
   const int word = first >> 5, shift = first & 31;
   std::uint64_t window[3];
@@ -36,8 +36,8 @@ BRAID_INLINE ReducedScalar reduce_large(float x) {
         static_cast<std::uint64_t>(kTwoOverPi[word + i]) << 32 | kTwoOverPi[word + i + 1];
     window[i] = (pair << shift) >> 32;
   }
-  // mantissa * window, modulo 2^96 (weight of bit 95: 2^1, so that the integer part is modulo 4),
-  // upper 64 bits.
+  // The upper 64 bits of mantissa * window, modulo 2^96. Bit 95 weighs 2^1, so the integer part is
+  // modulo 4.
   const std::uint64_t low = mantissa * window[2], middle = mantissa * window[1] + (low >> 32);
   // bit 63 weighs 2^1: quarter turns in 2.62 fixed point
   const std::uint64_t product = (mantissa * window[0] << 32) + middle;
@@ -55,7 +55,7 @@ BRAID_INLINE ReducedAngle reduce_angle(VF x) {
   const VD magic = splat<VD>(0x1.8p52);
   const auto reduce = [&](VD v, VD& n) {
     n = v * 0x1.45f306dc9c883p-1 + magic - magic;
-    // π/2 in two parts: 33 bits, whose product with n < 2^20 is exact, and the rest.
+    // π/2 in two parts: 33 bits, whose product with n < 2^20 is exact, and the rest
     return (v - n * 0x1.921fb544p0) - n * 0x1.0b4611a626331p-34;
   };
   VD n_low, n_high;
@@ -74,8 +74,7 @@ BRAID_INLINE ReducedAngle reduce_angle(VF x) {
   return r;
 }
 
-/// sin of the angle whose quadrant was moved by `turn` quarter turns: 0 for the sine, 1 for the
-/// cosine.
+/// sin of the angle plus `turn` quarter turns: 0 for the sine, 1 for the cosine.
 BRAID_INLINE VF sine_of(const ReducedAngle& r, int turn) {
   const VI quadrant = r.quadrant + turn;
   const VF t = r.angle, s = t * t;
@@ -89,7 +88,7 @@ BRAID_INLINE VF sine_of(const ReducedAngle& r, int turn) {
   return (VF)((VI)value ^ ((quadrant & 2) << 30));
 }
 
-// keeps the sign of -0
+// x == 0 is returned as it is, which keeps the sign of -0
 BRAID_INLINE VF sin(VF x) { return x == 0.0f ? x : sine_of(reduce_angle(x), 0); }
 BRAID_INLINE VF cos(VF x) { return sine_of(reduce_angle(x), 1); }
 

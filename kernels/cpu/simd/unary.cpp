@@ -6,8 +6,8 @@
 #include "cpu/simd/table_parts.hpp"
 #include "cpu/simd/trig.hpp"
 
-// out = f(x), element by element. float functions are the polynomials of math.hpp and trig.hpp,
-// float64 takes sin, cos, tanh and pow from the C library.
+// out = f(x), elementwise. float functions are the polynomials of math.hpp and trig.hpp; float64
+// uses sin, cos, tanh and pow of the C library.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -64,8 +64,8 @@ void unary_kernel(void* out, const Inputs& in, std::int64_t n, const void*) {
   map_one<E, E>(out, in, n, [](V x) { return apply<E, op>(x); });
 }
 
-/// x^alpha for any alpha: exp(alpha log|x|) in double, whose error after rounding to float is under
-/// 1 ULP.
+/// x^alpha for any alpha: exp(alpha log|x|) in double. The error after rounding to float is under 1
+/// ULP.
 BRAID_INLINE VF pow_through_double(VF x, double alpha, bool whole, bool odd) {
   const VF magnitude = absolute(x);
   const DoublePair wide = to_double(magnitude);
@@ -142,13 +142,13 @@ template <class E> BRAID_INLINE MapKernel find_kernel(UnaryOp op, double alpha) 
     case UnaryOp::pow_scalar:
       if constexpr (kFloating<E>) return find_pow_kernel<E>(alpha);
       break;
-    default: break;  // the functions, see unary_functions.cpp
+    default: break;  // the functions in unary_functions.cpp
   }
   return nullptr;
 }
 
 BRAID_INLINE Power power_of(double alpha) {
-  // 2^53 and up are even; below, a number is whole if its conversion loses nothing.
+  // Doubles from 2^53 on are even. A smaller one is an integer if its conversion to int64 is exact.
   const bool large = !(alpha < 0x1p53 && alpha > -0x1p53);
   const std::int64_t n = large ? 0 : static_cast<std::int64_t>(alpha);
   const bool whole = large ? alpha == alpha : static_cast<double>(n) == alpha;

@@ -7,8 +7,8 @@
 #include "cpu/simd/through_float.hpp"
 #include "cpu/simd/trig.hpp"
 
-// out = f(x) for the rarer functions. float in vectors of doubles (functions.hpp), float64 by the C
-// library, 16-bit types through float.
+// out = f(x) for the less common functions: float in vectors of doubles (functions.hpp), float64
+// with the C library, 16-bit types in float.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -43,14 +43,14 @@ template <UnaryOp op> void float_kernel(void* out, const Inputs& in, std::int64_
   map_one<F32, F32>(out, in, n, [](VF x) { return in_float<op>(x); });
 }
 
-/// float64: one kernel for all, the function is a parameter.
+/// float64: one kernel for all functions; the function is a parameter.
 using CFunction = double (*)(double);
 void double_kernel(void* out, const Inputs& in, std::int64_t n, const void* parameters) {
   const CFunction f = *static_cast<const CFunction*>(parameters);
   map_one<F64, F64>(out, in, n, [f](VD x) { return each_lane(x, f); });
 }
 
-/// floor, ceil, round and trunc from the nearest whole number. -0.5 rounded up is -0.
+/// floor, ceil, round and trunc, computed from the nearest integer. ceil(-0.5) is -0.
 template <UnaryOp op, class V> BRAID_INLINE V rounded(V x) {
   using L = Lane<V>;
   if constexpr (op == UnaryOp::round) return round_even(x);

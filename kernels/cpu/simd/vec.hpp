@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #if defined(__SSE2__)
-// g++ 12 warns about its own _mm512_undefined_ps, wherever it is inlined (GCC bug 105593).
+// g++ 12 warns about its own _mm512_undefined_ps wherever it is inlined (GCC bug 105593).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -19,9 +19,9 @@
 #include "cpu/simd/kernels.hpp"
 
 // Vectors of the widest registers that this compilation may use, as compiler vector extensions: + -
-// * / < ?: work lane by lane. Intrinsics only where the extensions have no word: masked loads,
-// square root, fused multiply-add, changes of width. Everything is in an unnamed namespace (see
-// kernels.hpp).
+// * / < ?: work lane by lane. Intrinsics are used only for what the extensions lack: masked loads,
+// square root, fused multiply-add, and conversions between widths. Everything is in an unnamed
+// namespace (see kernels.hpp).
 #define BRAID_INLINE inline __attribute__((always_inline))
 
 namespace braid::cpu::BRAID_ISA {
@@ -52,10 +52,10 @@ using VD = Vec<double, kDoubleLanes>;
 using VL = Vec<std::int64_t, kDoubleLanes>;
 using VUL = Vec<std::uint64_t, kDoubleLanes>;
 
-/// Every lane `value`. Subtracting zero keeps the sign of -0, adding would not.
+/// A vector with `value` in every lane. Subtracting zero keeps the sign of -0; adding would not.
 template <class V, class T> BRAID_INLINE V splat(T value) { return value - V{}; }
 
-/// 0, 1, 2, …
+/// The vector 0, 1, 2, …
 template <class V> BRAID_INLINE V iota() {
   V v{};
   constexpr int lanes = sizeof(V) / sizeof(Lane<V>);
@@ -79,8 +79,8 @@ BRAID_INLINE __m256i first_lanes_8(int k) {
 }
 #endif
 
-/// The first k elements of *p, 0 < k < lanes, zero in the other lanes. Touches no memory beyond
-/// them.
+/// Loads the first k elements of *p, 0 < k < lanes; the other lanes are zero. Does not access
+/// memory beyond them.
 template <class V, class T> BRAID_INLINE V load_first(const T* p, int k) {
 #if BRAID_VECTOR_BYTES == 64
   if constexpr (sizeof(V) == 64 && sizeof(T) == 4)
@@ -122,8 +122,8 @@ template <class V, class T> BRAID_INLINE void store_first(T* p, V v, int k) {
   __builtin_memcpy(p, &v, static_cast<std::size_t>(k) * sizeof(T));
 }
 
-/// Writes a vector past the caches; p is aligned to kVectorBytes. A stream_fence() comes after the
-/// last one.
+/// Writes a vector past the caches; p must be aligned to kVectorBytes. Call stream_fence() after
+/// the last one.
 template <class V> BRAID_INLINE void stream_store(void* p, V v) {
 #if BRAID_VECTOR_BYTES == 64
   _mm512_stream_si512((__m512i*)p, (__m512i)v);
@@ -141,7 +141,7 @@ BRAID_INLINE void stream_fence() {
 #endif
 }
 
-/// True if a lane of a comparison's result is set.
+/// True if any lane of a comparison's result is set.
 template <class M> BRAID_INLINE bool any(M mask) {
   constexpr int words = sizeof(M) / 8;
   std::uint64_t word[words];
@@ -151,7 +151,7 @@ template <class M> BRAID_INLINE bool any(M mask) {
   return bits != 0;
 }
 
-/// a > b ? a : b, so b where either is NaN: one instruction.
+/// a > b ? a : b, so b if either is NaN; one instruction.
 BRAID_INLINE VF max_or_second(VF a, VF b) {
 #if BRAID_VECTOR_BYTES == 64
   return (VF)_mm512_max_ps((__m512)a, (__m512)b);
@@ -201,7 +201,7 @@ BRAID_INLINE VD sqrt(VD x) {
 #endif
 }
 
-/// a * b + c, fused where the processor can: for polynomials whose last bit may differ between
+/// a * b + c, fused if the processor supports it: for polynomials whose last bit may differ between
 /// instruction sets.
 BRAID_INLINE VF mul_add(VF a, VF b, VF c) {
 #if BRAID_VECTOR_BYTES == 64
@@ -222,8 +222,8 @@ BRAID_INLINE VD mul_add(VD a, VD b, VD c) {
 #endif
 }
 
-/// a * b + c with one rounding everywhere; slow where the processor has no such instruction. For
-/// numbers that must be the same on every machine.
+/// a * b + c with one rounding on every processor; slow without hardware FMA. For results that must
+/// be the same on every machine.
 BRAID_INLINE VF fused_mul_add(VF a, VF b, VF c) {
 #if BRAID_VECTOR_BYTES >= 32
   return mul_add(a, b, c);
@@ -241,7 +241,7 @@ BRAID_INLINE VD fused_mul_add(VD a, VD b, VD c) {
 #endif
 }
 
-/// The lower and the upper half of the lanes, widened.
+/// The lower and upper half of the lanes, widened.
 struct DoublePair {
   VD low, high;
 };

@@ -3,8 +3,8 @@
 
 #include "cpu/simd/vec.hpp"
 
-// Walking strided operands: positions of a Loop in row-major order, and copies between strided
-// operands and dense buffers.
+// Iteration over strided operands: positions of a Loop in row-major order, and copies between
+// strided operands and contiguous buffers.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -28,13 +28,13 @@ BRAID_INLINE std::int64_t offset_of(const Loop& loop, int operand, const Positio
   return offset;
 }
 
-/// Element `linear` of an operand, row-major.
+/// The offset of element `linear` of an operand, in row-major order.
 BRAID_INLINE std::int64_t offset_at(const Loop& loop, int operand, std::int64_t linear) {
   if (loop.rank == 1) return linear * loop.stride[operand][0];
   return offset_of(loop, operand, position_of(loop, linear));
 }
 
-/// True if the operand's elements follow each other in row-major order without gaps.
+/// True if the operand's elements are in row-major order without gaps.
 BRAID_INLINE bool is_contiguous(const Loop& loop, int operand) {
   std::int64_t expected = 1;
   for (int d = loop.rank - 1; d >= 0; --d) {
@@ -45,15 +45,15 @@ BRAID_INLINE bool is_contiguous(const Loop& loop, int operand) {
   return true;
 }
 
-/// True if the operand is one element, repeated.
+/// True if the operand is one repeated element.
 BRAID_INLINE bool is_repeated(const Loop& loop, int operand) {
   for (int d = 0; d < loop.rank; ++d)
     if (loop.size[d] != 1 && loop.stride[operand][d] != 0) return false;
   return true;
 }
 
-/// Calls f(offset, stride, run) for the runs along the innermost dim that `count` > 0 elements from
-/// a position make.
+/// Calls f(offset, stride, run) for each run along the innermost dim that `count` > 0 elements from
+/// a position consist of.
 template <class F>
 BRAID_INLINE void for_runs(const Loop& loop, int operand, Position at, std::int64_t count, F&& f) {
   const int inner = loop.rank - 1;
@@ -101,7 +101,7 @@ BRAID_INLINE void scatter_elements(const T* buffer, T* target, const Loop& loop,
            });
 }
 
-/// The same for elements of 1, 2, 4 or 8 bytes, whatever their type (load and store copy bytes).
+/// The same for elements of 1, 2, 4 or 8 bytes of any type (load and store copy bytes).
 __attribute__((noinline)) inline void gather(void* buffer, const void* source, int bytes,
                                              const Loop& loop, int operand, const Position& at,
                                              std::int64_t count) {

@@ -2,7 +2,7 @@
 
 #include "cpu/simd/map.hpp"
 
-// out = condition ? a : b, as bits: any dtype by the size of its elements.
+// out = condition ? a : b, as bits: works for any dtype by the size of its elements.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 

@@ -6,25 +6,25 @@
 #include "cuda/device/math.cuh"
 
 // Tiles of attention: 32 rows by 32 columns of scores for a block of 8 warps. Warp w has rows 4 w
-// to 4 w + 3, lane l column l; so a row's maximum and sum are found within a warp. Products go
-// through shared memory 32 numbers of the width at a time, whatever the width.
+// to 4 w + 3, lane l has column l, so a row's maximum and sum are computed within a warp. Products
+// load 32 elements of the width into shared memory at a time, so any width fits.
 namespace braid::cuda {
 
 inline constexpr int kSide = 32;
 inline constexpr int kRowsOfWarp = kSide / kWarps;
-inline constexpr int kPitch = kSide + 4;  // of fours, aligned to 16 bytes
-inline constexpr int kChunks = 4;         // of 32 columns of a result that a thread holds
+inline constexpr int kPitch = kSide + 4;  // row length of `left`; packs of 4 stay aligned
+inline constexpr int kChunks = 4;         // of 32 result columns per thread
 static_assert(kRowsOfWarp == 4);
 
-/// Shared memory of a block: two operands of a product, and the rows of a tile that multiply
-/// values.
+/// Shared memory of a block: two operands of a product, and the scores that weight the rows of an
+/// operand.
 template <class A> struct AttentionShared {
   Pack<A, 4> left[kSide * kPitch / 4];  // [element][row]
   A right[kSide][kSide + 1];            // [column][element], or [row][column]
   Pack<A, 4> scores[kWarps][kSide];     // [warp][column] of four rows
 };
 
-/// Rows first … first + count - 1 of one head of an operand; others count as zeros.
+/// Rows [first, first + count) of one head of an operand; other rows read as zeros.
 template <class E> struct HeadRows {
   const typename E::T* head;
   std::int64_t row, first;
@@ -51,7 +51,7 @@ BRAID_DEVICE void multiply_rows(AttentionShared<typename E::A>& shared, const He
 #pragma unroll
   for (int r = 0; r < kRowsOfWarp; ++r) sum[r] = A(0);
   for (int from = 0; from < width; from += kSide) {
-    __syncthreads();  // the last reads of the operands are over
+    __syncthreads();  // all threads have read the previous operands
     Pack<A, 4> rows;
 #pragma unroll
     for (int r = 0; r < kRowsOfWarp; ++r) {
@@ -80,7 +80,7 @@ BRAID_DEVICE void add_weighted(AttentionShared<typename E::A>& shared, const Hea
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
     if (c * kSide >= width) continue;
-    __syncthreads();  // the last reads of the operand are over; the scores of this warp are there
+    __syncthreads();  // all threads have read the previous operand; this warp's scores are written
 #pragma unroll
     for (int r = 0; r < kRowsOfWarp; ++r)
       shared.right[kRowsOfWarp * warp + r][lane] =
@@ -116,8 +116,8 @@ BRAID_DEVICE void store_rows(const AttentionOperand& operand, std::int64_t b, st
   }
 }
 
-/// The score of a query and a key from their product: scaled and masked, -inf where the key is not
-/// seen or either is not there.
+/// The score of a query and a key from their product: scaled and masked; -inf if the query does not
+/// see the key or either does not exist.
 template <class E>
 BRAID_DEVICE typename E::A score_of(const AttentionArgs& args, std::int64_t b, std::int64_t h,
                                     std::int64_t query, std::int64_t key, typename E::A product) {
@@ -131,7 +131,7 @@ BRAID_DEVICE typename E::A score_of(const AttentionArgs& args, std::int64_t b, s
   return score + E::load(static_cast<const typename E::T*>(m.data)[at]);
 }
 
-/// What dropout multiplies a probability with.
+/// The dropout factor of a probability.
 template <class A>
 BRAID_DEVICE A drop_factor(const AttentionArgs& args, std::int64_t b, std::int64_t h,
                            std::int64_t query, std::int64_t key) {

@@ -7,8 +7,9 @@
 
 namespace braid { class Stream; }
 
-// One struct for each dtype: how its elements are stored (T) and computed with (A). float16 and
-// bfloat16 are computed in float and rounded to nearest even when stored; integers wrap around.
+// One struct for each dtype: the types in which its elements are stored (T) and computed (A).
+// float16 and bfloat16 are computed in float and rounded to nearest even when stored; integers wrap
+// around.
 namespace braid::cuda {
 
 #define BRAID_DEVICE __device__ __forceinline__
@@ -21,8 +22,8 @@ template <class Stored, class Computed, DType D> struct Element {
   static constexpr bool kFloating = D >= DType::float16;
   static BRAID_HOST_DEVICE A load(T x) { return static_cast<A>(x); }
   static BRAID_HOST_DEVICE T store(A x) { return static_cast<T>(x); }
-  /// Out of range for an integer: the nearest int64, then its low bits; NaN: 0. As the CPU's
-  /// scalars.
+  /// A value out of the range of an integer dtype gives the low bits of the nearest int64; NaN
+  /// gives 0. The CPU's scalars do the same.
   static BRAID_HOST_DEVICE T from_double(double x) {
     if constexpr (D == DType::bool_) {
       return x != 0.0 ? 1 : 0;
@@ -46,7 +47,8 @@ using BF16 = Element<simt::bfloat16_t, float, DType::bfloat16>;
 using F32 = Element<float, float, DType::float32>;
 using F64 = Element<double, double, DType::float64>;
 
-/// Calls f.template operator()<E>() for the element of a dtype; false if it is not floating.
+/// Calls f.template operator()<E>() with the element struct of a dtype. Returns false if the dtype
+/// is not floating-point.
 template <class F> bool with_floating(DType t, F&& f) {
   switch (t) {
     case DType::float16: f.template operator()<F16>(); return true;
@@ -69,7 +71,7 @@ template <class F> bool with_integer(DType t, F&& f) {
 template <class F> void with_element(DType t, F&& f) {
   if (!with_floating(t, f)) (void)with_integer(t, f);
 }
-/// f.template operator()<U>() for the unsigned type of an element's size: for copies of bits.
+/// Calls f.template operator()<U>() with the unsigned type of an element's size, to copy bits.
 template <class F> void with_bits(std::size_t bytes, F&& f) {
   switch (bytes) {
     case 1: return f.template operator()<std::uint8_t>();
@@ -91,11 +93,11 @@ template <int N, class T> BRAID_DEVICE void store_pack(T* p, const Pack<T, N>& p
   if constexpr (sizeof(pack) <= 16) simt::store_vector(p, pack);
   else *reinterpret_cast<Pack<T, N>*>(p) = pack;
 }
-/// Packs may be read and written at p.
+/// True if packs may be read and written at p.
 template <int N, class T> BRAID_HOST_DEVICE bool is_aligned(const T* p) {
   return reinterpret_cast<std::uintptr_t>(p) % alignof(Pack<T, N>) == 0;
 }
-/// Elements of T that fill an access of 16 bytes.
+/// The number of elements of T that fill an access of 16 bytes.
 template <class T> inline constexpr int kWidest = static_cast<int>(16 / sizeof(T));
 
 }  // namespace braid::cuda

@@ -4,13 +4,13 @@
 #include "cuda/device/row_sum.cuh"
 #include "cuda/device/run.cuh"
 
-// C = activation(op(A) op(B) (+ bias, + C)): a tile of C a block, fours of fours of it a thread, k
-// in steps through two buffers of shared memory: while a step is multiplied, cp.async or registers
-// bring the next one.
+// C = activation(op(A) op(B) (+ bias, + C)). A block computes a tile of C, a thread several 4 x 4
+// pieces of it. k advances in steps through two buffers of shared memory: while one step is
+// multiplied, cp.async or registers load the next.
 // Order   each element of C is one sum over its part of k, in order: the bits do not depend on m, n
 //         or the tile.
-// Names   the kernels are called after what they are in a linear layer: y = x Wᵀ + b, dx = dy W, dW
-//         = dyᵀ x.
+// Names   the kernels are named after their use in a linear layer: y = x Wᵀ + b, dx = dy W,
+//         dW = dyᵀ x.
 namespace braid::cuda {
 
 template <class E> struct GemmParams {
@@ -21,17 +21,17 @@ template <class E> struct GemmParams {
   T* c;
   const T* bias;
   T* sum_a;
-  A* partial;       // [splits, batch, m, n], or nullptr: straight to C
+  A* partial;       // [splits, batch, m, n], or nullptr: written to C directly
   A* partial_sums;  // [splits, m]
   std::int64_t m, n, k, batch, lda, ldb, ldc, batch_a, batch_b, batch_c, splits, depth, first;
   int row_tiles, column_tiles;
-  // packs: rows may be read and written in fours
+  // packs: rows may be read and written in groups of four
   bool accumulate, relu, packs_a, packs_b, packs_c, packs_partial;
 };
 
-/// A block's threads: 32 lanes as kLaneRows × kLaneColumns, warps side by side; a thread has
-/// ThreadRows × ThreadColumns elements in fours that lie a warp's lanes apart, so that the lanes of
-/// a warp read neighbouring fours.
+/// The layout of a block's threads. The lanes of a warp form kLaneRows × kLaneColumns, and warps
+/// are adjacent. A thread has ThreadRows × ThreadColumns elements in groups of four. Its groups are
+/// as far apart as the lanes of a warp are wide, so that the lanes read adjacent groups.
 template <int Rows, int Columns, int Depth, int ThreadRows, int ThreadColumns, int LaneRows,
           int MinBlocks>
 struct GemmTile {
@@ -46,9 +46,10 @@ struct GemmTile {
                 kBlock >= Rows);
 };
 
-/// N numbers of a row of shared memory, in fours that lie `apart`. Where a warp's part of the row
-/// holds all bits of a turn, those above `apart` move whole fours, which is known when this is
-/// compiled.
+/// Reads N numbers of a row of shared memory, in groups of four that are `apart` elements apart.
+/// `turn` is the row's XOR swizzle. If a warp's part of the row covers all bits of the swizzle
+/// (`whole`), the bits from `apart` on permute whole groups, and their offset is a compile-time
+/// constant.
 template <int N, int apart, class A>
 BRAID_DEVICE void read_fours(A (&to)[N], const A* row, int at, int turn) {
   constexpr bool whole = N / 4 * apart >= 32;
@@ -63,7 +64,7 @@ BRAID_DEVICE void read_fours(A (&to)[N], const A* row, int at, int turn) {
   }
 }
 
-/// What becomes of a sum: bias or the old element, then the activation. Rounded once.
+/// Finishes a sum: adds the bias or the old element, then applies the activation. Rounds once.
 template <class E>
 BRAID_DEVICE typename E::T finish(const GemmParams<E>& p, typename E::A sum, const typename E::T* c,
                                   const typename E::T* bias) {
@@ -78,7 +79,7 @@ BRAID_DEVICE typename E::T finish(const GemmParams<E>& p, typename E::A sum, con
   return E::store(sum);
 }
 
-/// Four results of a row, of which `count` lie in C.
+/// Stores four results of a row, of which `count` are in C.
 template <class E>
 BRAID_DEVICE void store_four(const GemmParams<E>& p, typename E::T* c, const typename E::A* sum,
                              const typename E::T* bias, std::int64_t count) {
@@ -96,7 +97,7 @@ BRAID_DEVICE void store_four(const GemmParams<E>& p, typename E::T* c, const typ
   }
 }
 
-/// Four sums of a part of k.
+/// Stores four sums over a part of k.
 template <class E>
 BRAID_DEVICE void store_part(const GemmParams<E>& p, typename E::A* to, const typename E::A* sum,
                              std::int64_t count) {
@@ -112,8 +113,8 @@ BRAID_DEVICE void store_part(const GemmParams<E>& p, typename E::A* to, const ty
   }
 }
 
-/// Which part of which product a block has. Rows of tiles go in groups of eight, column by column,
-/// so that neighbouring blocks share operands in the L2 cache.
+/// The part of the product that a block computes. Tiles are ordered in bands of eight tile rows,
+/// column by column in a band, so that neighbouring blocks share operands in the L2 cache.
 struct GemmItem {
   std::int64_t matrix;
   int split, row, column;
@@ -143,7 +144,7 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   using A = typename E::A;
   using SideA = GemmSide<E, !ta, Tile::kRows, Tile::kDepth, Tile::kBlock>;
   using SideB = GemmSide<E, tb, Tile::kColumns, Tile::kDepth, Tile::kBlock>;
-  using Four = Pack<A, 4>;  // aligned to 16 bytes, as its accesses want
+  using Four = Pack<A, 4>;  // aligned to 16 bytes, as its accesses require
   SIMT_SHARED(Four, shared_a, [2][SideA::kSize / 4]);
   SIMT_SHARED(Four, shared_b, [2][SideB::kSize / 4]);
   const auto buffer = [](Four* fours) { return reinterpret_cast<A*>(fours); };
@@ -153,7 +154,7 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   const int column = warp % Tile::kWarpsAcross * Tile::kWarpColumns + lane % Tile::kLaneColumns * 4;
   SideA side_a;
   SideB side_b;
-  SIMT_SHARED(GemmItem, kept, [1]);  // until the end: registers are for sums
+  SIMT_SHARED(GemmItem, kept, [1]);  // kept in shared memory until the end: registers are for sums
   const GemmItem first = item_of(p);
   if (thread == 0) kept[0] = first;
   const std::int64_t deep =
@@ -230,7 +231,7 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
       else p.sum_a[i0 + thread] = E::store(row_sums[thread].value());
     }
   }
-  // Where a thread's elements lie is found anew: registers are for sums until here.
+  // The positions of a thread's elements are recomputed here: before, registers were for sums.
   const std::int64_t left_rows = p.m - i0 - row, left_columns = p.n - j0 - column;
   A* partial = nullptr;
   typename E::T* c = nullptr;
@@ -257,7 +258,7 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   }
 }
 
-/// Blocks of a tile that an SM is to hold: fewer where a sum takes two registers.
+/// Minimum of resident blocks per SM; lower where a sum takes two registers.
 template <class E, class Tile>
 inline constexpr int kBlocksHeld =
     sizeof(typename E::A) > 4 ? Tile::kMinBlocks * 5 / 8 : Tile::kMinBlocks;
@@ -280,13 +281,13 @@ __global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>))
     linear_backward_weight(GemmParams<E> p) {
   gemm_block<E, Tile, true, false>(p);
 }
-/// Both turned: no layer needs it, so registers count for more than blocks.
+/// Both transposed. No layer needs it, so it may use more registers and has no minimum of blocks.
 template <class E, class Tile>
 __global__ void __launch_bounds__(Tile::kBlock) matmul_both_transposed(GemmParams<E> p) {
   gemm_block<E, Tile, true, true>(p);
 }
 
-//                           rows cols depth thread lanes blocks an SM
+//                           rows cols depth thread lanes blocks per SM
 using Square128 = GemmTile<128, 128, 8, 8, 8, 4, 2>;
 using Tall128x64 = GemmTile<128, 64, 8, 8, 8, 4, 3>;
 using Square64 = GemmTile<64, 64, 16, 8, 4, 4, 4>;
@@ -294,13 +295,13 @@ using Square32 = GemmTile<32, 32, 32, 4, 4, 4, 8>;
 using Columns128x16 = GemmTile<128, 16, 32, 4, 4, 8, 3>;
 using Rows16x128 = GemmTile<16, 128, 32, 4, 4, 4, 4>;
 
-/// Queues the tiles of a product. One of these per dtype and tile, in files that compile side by
-/// side.
+/// Queues the tiles of a product. Each dtype and tile is instantiated in a separate file, so that
+/// they compile in parallel.
 template <class E, class Tile>
 void launch_tiles(GemmParams<E> p, bool ta, bool tb, Stream& stream) {
   p.row_tiles = static_cast<int>((p.m + Tile::kRows - 1) / Tile::kRows);
   p.column_tiles = static_cast<int>((p.n + Tile::kColumns - 1) / Tile::kColumns);
-  // the largest grid
+  // `most` is the largest grid
   const std::int64_t items = static_cast<std::int64_t>(p.row_tiles) * p.column_tiles * p.batch *
                              p.splits,
                      most = INT32_MAX;

@@ -3,16 +3,17 @@
 
 #include "cuda/device/element.cuh"
 
-// One side of a product on its way from global to shared memory.
+// Copies one operand of a product from global to shared memory.
 namespace braid::cuda {
 
-/// A tile of op(A)ᵀ or op(B) in shared memory, [kDepth, kWidth]: op(A)'s rows or op(B)'s columns
-/// lie along the width. along_depth   the operand's memory is dense along k (A as stored [m, k], B
-/// as stored [n, k]); its fours are turned on the way. So that neither the stores of
-///               a warp nor its reads meet in a bank, row d of the tile keeps element w at w ^
-///               turn(d).
-/// Other float32 operands go by cp.async; 16-bit ones are widened, so they pass through registers
-/// too.
+/// A tile of op(A)ᵀ or op(B) in shared memory, [kDepth, kWidth]: the rows of op(A) or the columns
+/// of op(B) are along the width.
+/// along_depth   the operand's memory is contiguous along k (A stored [m, k], B stored [n, k]); its
+///               groups of four are transposed on the way. Row d of the tile stores element w at
+///               w ^ turn(d), an XOR swizzle, so that neither the stores of a warp nor its reads
+///               have bank conflicts.
+/// Other float32 operands are copied with cp.async. All others go through registers, where 16-bit
+/// ones are widened.
 template <class E, bool along_depth, int kWidth, int kDepth, int kBlock> class GemmSide {
   using T = typename E::T;
   using A = typename E::A;
@@ -25,8 +26,8 @@ template <class E, bool along_depth, int kWidth, int kDepth, int kBlock> class G
     return along_depth ? (d / 4 * (32 / (kDepth / 4))) & (kWidth - 1) : 0;
   }
 
-  /// The tile at `wide` of an operand whose first element is p; `width` is its extent, `deep` where
-  /// its depth begins.
+  /// Starts at the tile at `wide` along the width and `deep` along the depth of an operand whose
+  /// first element is p. `width` is the operand's size along the width.
   BRAID_DEVICE void start(const T* p, std::int64_t ld, std::int64_t wide, std::int64_t deep,
                           std::int64_t width) {
     width_ = width - wide < kWidth ? static_cast<int>(width - wide) : kWidth;
@@ -34,8 +35,8 @@ template <class E, bool along_depth, int kWidth, int kDepth, int kBlock> class G
     at_ = p + (along_depth ? (wide + row) * ld + deep + column : (deep + row) * ld + wide + column);
   }
 
-  /// Begins to bring the next tile, of which `depth` rows exist; what lies outside becomes 0.
-  /// Asynchronous ones go to `shared`, others into registers.
+  /// Starts to load the next tile, of which `depth` rows exist; elements outside become 0.
+  /// Asynchronous copies go to `shared`, others into registers.
   BRAID_DEVICE void load(A* shared, std::int64_t ld, bool packs, int depth) {
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
@@ -66,7 +67,7 @@ template <class E, bool along_depth, int kWidth, int kDepth, int kBlock> class G
     at_ += along_depth ? kDepth : kDepth * ld;
   }
 
-  /// Puts into shared memory what load left in registers.
+  /// Stores to shared memory the elements that load left in registers.
   BRAID_DEVICE void store(A* shared) const {
     if constexpr (!kAsync) {
 #pragma unroll
@@ -89,9 +90,9 @@ template <class E, bool along_depth, int kWidth, int kDepth, int kBlock> class G
   }
 
  private:
-  // fours in a row of the tile as memory has it
+  // groups of four in a row of the tile, in memory order
   static constexpr int kPerRow = (along_depth ? kDepth : kWidth) / 4;
-  // between two fours of a thread
+  // rows between two groups of a thread
   static constexpr int kRows = kBlock / kPerRow;
   static constexpr int kFours = kSize / 4, kEach = (kFours + kBlock - 1) / kBlock;
   static_assert(kBlock % kPerRow == 0 && (kWidth & (kWidth - 1)) == 0);

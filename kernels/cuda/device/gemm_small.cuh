@@ -4,12 +4,12 @@
 #include "cuda/device/gemm.cuh"
 #include "cuda/gemm_plan.hpp"
 
-// Products that need no tiles: tiny ones, one block each, and the second pass over the parts of a k
-// that was cut.
+// Products without tiles: tiny ones, with one block per matrix, and the second pass over the parts
+// of a split k.
 namespace braid::cuda {
 
-/// Each thread takes whole elements of C, straight from memory: no tile is filled with zeros,
-/// nothing waits at a barrier. The sums of rows are elements too.
+/// Each thread computes whole elements of C, directly from global memory: no tile is padded with
+/// zeros, and no thread waits at a barrier. The row sums are further elements.
 template <class E, bool ta, bool tb> BRAID_DEVICE void gemm_tiny_block(const GemmParams<E>& p) {
   using A = typename E::A;
   const int n = static_cast<int>(p.n), k = static_cast<int>(p.k),
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads) matmul_both_transposed_tiny(GemmPara
   gemm_tiny_block<E, true, true>(p);
 }
 
-/// The whole backward of a tiny layer: one block has dx = dy W, the other one dW = dyᵀ x and db.
+/// The whole backward of a tiny layer: one block computes dx = dy W, the other dW = dyᵀ x and db.
 template <class E>
 __global__ void __launch_bounds__(kThreads)
     linear_backward_tiny(GemmParams<E> input, GemmParams<E> weight) {
@@ -67,8 +67,8 @@ __global__ void __launch_bounds__(kThreads)
   else gemm_tiny_block<E, true, false>(weight);
 }
 
-/// Width neighbours of C from element e on: their parts added in the order of k, then what a
-/// product does last.
+/// Computes Width neighbouring elements of C from element e on: adds their parts in the order of k,
+/// then finishes them.
 template <int Width, class E>
 BRAID_DEVICE void join_elements(const GemmParams<E>& p, std::int64_t e, const Divider& by_n,
                                 const Divider& by_m, bool narrow) {
@@ -88,7 +88,8 @@ BRAID_DEVICE void join_elements(const GemmParams<E>& p, std::int64_t e, const Di
   else *c = finish<E>(p, sum.v[0], c, bias);
 }
 
-/// The second pass over a product in parts. Rows of whole fours are taken in fours.
+/// The second pass over a split product. Rows whose length is a multiple of 4 are processed in
+/// fours.
 template <class E>
 __global__ void __launch_bounds__(kThreads)
     gemm_join(GemmParams<E> p, Divider by_n, Divider by_m, bool narrow) {
@@ -117,7 +118,7 @@ template <class E> void launch_tiny(const GemmParams<E>& p, bool ta, bool tb, St
   run("matmul", kernel, blocks_for(p.batch, 1), kThreads, stream, p);
 }
 
-/// What args say, for kernels.
+/// Converts args to kernel parameters.
 template <class E> GemmParams<E> gemm_params(const GemmArgs& args, const GemmPlan& plan) {
   using T = typename E::T;
   const auto packs = [](const void* p, std::int64_t ld, std::int64_t batch) {
@@ -178,7 +179,7 @@ void launch_gemm(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F t
       elements < std::int64_t{1} << 31);
 }
 
-/// For dtypes with square tiles alone.
+/// For dtypes that have only square tiles.
 template <class E> void launch_square(const GemmArgs& args, const GemmPlan& plan, Stream& stream) {
   launch_gemm<E>(args, plan, stream, [&](const GemmParams<E>& p) {
     if (plan.tile == GemmTileKind::square32) launch_tiles<E, Square32>(p, args.ta, args.tb, stream);

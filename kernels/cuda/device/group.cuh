@@ -2,8 +2,8 @@
 #include "cuda/device/math.cuh"
 #include "cuda/device/run.cuh"
 
-// Joins of values over a warp or a block, in a fixed tree. A joiner has `A join(A a, A b) const`,
-// commutative; every thread gets the result.
+// Combines values over a warp or a block in a fixed tree. A joiner has `A join(A a, A b) const`,
+// which must be commutative. Every thread gets the result.
 namespace braid::cuda {
 
 inline constexpr unsigned kFullWarp = 0xffffffffu;
@@ -14,7 +14,7 @@ BRAID_DEVICE int warp_of_thread() { return static_cast<int>(threadIdx.x / 32); }
 template <class A> struct Sum {
   BRAID_DEVICE A join(A a, A b) const { return a + b; }
 };
-/// NaN are passed over.
+/// Ignores a NaN in b.
 template <class A> struct MaxOfNumbers {
   BRAID_DEVICE A join(A a, A b) const { return b > a ? b : a; }
 };
@@ -31,7 +31,7 @@ struct WarpGroup {
   }
 };
 
-/// A block of kThreads; `part` is shared memory for one value a warp.
+/// A block of kThreads; `part` is shared memory for one value per warp.
 template <class A> struct BlockGroup {
   static constexpr int kSize = kThreads;
   A* part;
@@ -49,7 +49,8 @@ template <class A> struct BlockGroup {
   }
 };
 
-/// Σ f(j) for j in [0, n): each thread adds every kSize-th in four partial sums, then the tree.
+/// Σ f(j) for j in [0, n): each thread adds every kSize-th term in four partial sums, which are
+/// then combined as a tree.
 template <class A, class G, class F> BRAID_DEVICE A group_sum(const G& group, std::int64_t n, F f) {
   A sum[4] = {A(0), A(0), A(0), A(0)};
 #pragma unroll 1
@@ -61,7 +62,7 @@ template <class A, class G, class F> BRAID_DEVICE A group_sum(const G& group, st
   return group.join(Sum<A>{}, (sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-/// The largest f(j), NaN passed over; -inf if there is nothing else.
+/// The largest f(j), ignoring NaNs; -inf if there is nothing else.
 template <class A, class G, class F> BRAID_DEVICE A group_max(const G& group, std::int64_t n, F f) {
   A best = lowest<A>();
   for (std::int64_t j = group.rank(); j < n; j += G::kSize)

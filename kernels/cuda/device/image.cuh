@@ -3,11 +3,11 @@
 
 #include "cuda/device/loop.cuh"
 
-// Which element of an image result a thread has: neighbouring threads have neighbours in memory.
+// Maps threads to the elements of an image result: neighbouring threads have neighbours in memory.
 namespace braid::cuda {
 
 struct ImagePlan {
-  // sizes, fastest first: (c, w, h) where the result is channels last, else (w, h, c)
+  // sizes, fastest first: (c, w, h) if the result is channels last, else (w, h, c)
   Divider fast, middle, slow;
   bool channels_last, narrow;
   std::int64_t count;
@@ -27,7 +27,7 @@ struct ImagePlace {
     return n * s.of[0] + c * s.of[1] + h * s.of[2] + w * s.of[3];
   }
 };
-/// Element e of a result.
+/// The position of element e of a result.
 BRAID_DEVICE ImagePlace place_of(const ImagePlan& p, std::int64_t e) {
   const std::int64_t a = p.fast.divide(e, p.narrow), b = p.middle.divide(a, p.narrow),
                      n = p.slow.divide(b, p.narrow);
@@ -35,7 +35,7 @@ BRAID_DEVICE ImagePlace place_of(const ImagePlan& p, std::int64_t e) {
                      slow = b - n * p.slow.divisor;
   return p.channels_last ? ImagePlace{n, fast, slow, middle} : ImagePlace{n, slow, middle, fast};
 }
-/// Where channel c of image n begins.
+/// The offset of channel c of image n.
 BRAID_DEVICE std::int64_t plane_of(const ImageStrides& s, const ImagePlace& p) {
   return p.n * s.of[0] + p.c * s.of[1];
 }

@@ -3,24 +3,25 @@
 
 #include "cuda/device/element.cuh"
 
-// A Loop as kernels want it: innermost dim first, and divisions of small numbers by multiplication.
+// A Loop in the form that kernels use: innermost dim first; small numbers are divided by
+// multiplication.
 namespace braid::cuda {
 
-/// Division by a fixed number; below 2^31 as a multiplication and a shift (Granlund and Montgomery
+/// Division by a fixed number; below 2^31 by a multiplication and a shift (Granlund and Montgomery
 /// 1994).
 struct Divider {
   std::int64_t divisor = 1;
   std::uint32_t magic = 1, shift = 0;
   Divider() = default;
   explicit Divider(std::int64_t d) : divisor(d) {
-    if (d < 1 || d >= std::int64_t{1} << 31) return;  // divided by in full
+    if (d < 1 || d >= std::int64_t{1} << 31) return;  // needs the full division
     while ((std::int64_t{1} << shift) < d) ++shift;
     magic = static_cast<std::uint32_t>(
         (((std::uint64_t{1} << shift) - static_cast<std::uint64_t>(d)) << 32) /
             static_cast<std::uint64_t>(d) +
         1);
   }
-  /// `narrow`: 0 <= x < 2^31 and the divisor too.
+  /// Requires 0 <= x < 2^31 and a divisor below 2^31 if `narrow`.
   BRAID_DEVICE std::int64_t divide(std::int64_t x, bool narrow) const {
     if (!narrow) return x / divisor;
     return static_cast<std::int64_t>(divide_narrow(static_cast<std::uint32_t>(x)));
@@ -41,12 +42,12 @@ template <int K> struct DeviceLoop {
   std::int64_t n = 1;
   int rank = 0;
   bool narrow = true;   // n < 2^31
-  bool compact = true;  // and so are all offsets, either way from 0
+  bool compact = true;  // narrow, and all |offsets| < 2^31
   Divider size[kMaxRank];
   std::int64_t stride[K][kMaxRank];
 };
 
-/// Of operands `first` to first + K - 1.
+/// The loop of operands [first, first + K).
 template <int K> DeviceLoop<K> make_loop(const Loop& loop, int first = 0) {
   DeviceLoop<K> result;
   result.n = loop.n;
@@ -59,7 +60,7 @@ template <int K> DeviceLoop<K> make_loop(const Loop& loop, int first = 0) {
       result.stride[k][d] = used ? loop.stride[first + k][loop.rank - 1 - d] : 0;
   }
   for (int k = 0; k < K && result.compact; ++k) {
-    // of offsets away from 0; a term is below 2^62, and stops the sum where it is large
+    // the largest |offset|; a term is below 2^62, and a large one ends the loop
     std::int64_t reach = 0;
     for (int d = 0; d < loop.rank && reach < std::int64_t{1} << 31; ++d) {
       const std::int64_t stride =
@@ -72,10 +73,10 @@ template <int K> DeviceLoop<K> make_loop(const Loop& loop, int first = 0) {
   return result;
 }
 
-/// Of element i, counted row-major.
+/// The offsets of element i in row-major order.
 template <int K> BRAID_DEVICE Offsets<K> offsets_of(const DeviceLoop<K>& loop, std::int64_t i) {
   Offsets<K> offsets;
-  if (loop.compact) {  // in 32 bits, modulo 2^32 on the way
+  if (loop.compact) {  // in 32 bits, computed modulo 2^32
     std::uint32_t rest = static_cast<std::uint32_t>(i), at[K];
     for (int k = 0; k < K; ++k) at[k] = 0;
 #pragma unroll(K == 1 ? 1 : 2)
@@ -115,7 +116,7 @@ inline Loop one_element() {
   return loop;
 }
 
-/// This thread's number in a grid of one dim, and how many there are.
+/// This thread's index in a grid of one dim, and the number of threads.
 BRAID_DEVICE std::int64_t grid_thread() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }

@@ -6,19 +6,19 @@
 #include "cuda/device/loop.cuh"
 #include "cuda/device/run.cuh"
 
-// Elementwise kernels. A body says what one element needs (operands by offset) and what kPack
-// neighbouring elements need; two kernels drive it: dense operands in packs of up to 16 bytes,
-// others element by element.
-// Traffic  each operand once. Dense operands that lie equally far from an aligned address start
-//          with a few single elements; those that do not are read element by element, still
-//          coalesced.
+// Elementwise kernels. A body computes one element (operands by offset) or kPack neighbouring
+// elements. Two kernels run it: one for contiguous operands in packs of up to 16 bytes, one for
+// others, element by element.
+// Traffic  each operand once. If all contiguous operands are at the same distance from an aligned
+//          address, a few single elements precede the packs; otherwise they are read element by
+//          element, still coalesced.
 namespace braid::cuda {
 
-/// `head` elements, then packs, then what is left.
+/// Computes elements [0, head) and the last ones singly, those between in packs.
 template <class Body>
 __global__ void __launch_bounds__(kThreads)
     map_dense(Body body, std::int64_t n, std::int64_t head, std::int64_t packs) {
-#pragma unroll 1  // a load of the next round could not pass this one's store: out may be an operand
+#pragma unroll 1  // no unrolling: out may be an operand, so loads cannot pass stores
   for (std::int64_t p = grid_thread(); p < packs; p += grid_threads())
     body.pack(head + p * Body::kPack);
   const std::int64_t packed = packs * Body::kPack;
@@ -50,8 +50,8 @@ template <class Body> void map(const char* op, const Body& body, const Loop& loo
   }
 }
 
-/// Elements before the first that may be read in packs of N, from each of the operands that are not
-/// null; -1: there is no such number.
+/// Returns the number of elements before the first that may be accessed in packs of N, if it is the
+/// same for all operands that are not null, else -1.
 template <int N, class... T> int common_head(const T*... operand) {
   int common = -1;
   bool same = true;
@@ -67,22 +67,22 @@ template <int N, class... T> int common_head(const T*... operand) {
   return same ? common : -1;
 }
 
-/// Elements of a pack of these types: the largest fills 16 bytes.
+/// The number of elements in a pack of these types: the largest type fills 16 bytes.
 template <class... T> constexpr int pack_size() {
   std::size_t largest = 1;
   ((largest = sizeof(T) > largest ? sizeof(T) : largest), ...);
   return static_cast<int>(16 / largest);
 }
 
-/// F may ask for shorter packs.
+/// F may limit the length of packs.
 template <class F> constexpr int pack_limit() {
   if constexpr (requires { F::kPackLimit; }) return F::kPackLimit;
   else return 16;
 }
 constexpr int shorter(int a, int b) { return a < b ? a : b; }
 
-/// Elements of T that the code of F stands for: a pack's, unless F says that it is long and gives a
-/// number. They fill a register at least.
+/// The number of elements of T for which the code of F is unrolled: a pack, unless F has long code
+/// and declares kAtOnce. They fill at least a 32-bit register.
 template <class F, class T> constexpr int at_once(int pack) {
   if constexpr (requires { F::kAtOnce; }) {
     constexpr int fewest =
@@ -92,9 +92,9 @@ template <class F, class T> constexpr int at_once(int pack) {
   return pack;
 }
 
-/// The pack without its first elements, and then the last ones.
+/// Removes the first elements of the pack and appends `last`.
 template <class T, int N, int M> BRAID_DEVICE void turn(Pack<T, N>& pack, const Pack<T, M>& last) {
-  constexpr int words = sizeof pack / 4, part = sizeof last / 4;  // of a register
+  constexpr int words = sizeof pack / 4, part = sizeof last / 4;  // in 32-bit registers
   std::uint32_t to[words + part];
   memcpy(to, &pack, sizeof pack);
   memcpy(to + words, &last, sizeof last);
@@ -106,8 +106,8 @@ template <int M, class T, int N> BRAID_DEVICE Pack<T, M> first_of(const Pack<T, 
   return first;
 }
 
-/// f(x, y…) for the elements of packs. Long code stands for a few of them: a loop turns the packs
-/// around, as registers have no index.
+/// f(x, y…) for the elements of packs. Long code is unrolled for a few elements only: a loop
+/// rotates the packs, because registers cannot be indexed.
 template <class Out, class In, class F, int N, class... Packs>
 BRAID_DEVICE Pack<typename Out::T, N> map_pack(const F& f, Pack<typename In::T, N> x, Packs... y) {
   constexpr int step = at_once<F, typename In::T>(N);
@@ -127,7 +127,7 @@ BRAID_DEVICE Pack<typename Out::T, N> map_pack(const F& f, Pack<typename In::T, 
   }
 }
 
-/// out = f(x). Out and In are elements, f maps In::A to Out::A.
+/// out = f(x). Out and In are element structs; f maps In::A to Out::A.
 template <class Out, class In, class F> struct Map1 {
   static constexpr int kOperands = 2, kPack = pack_size<typename Out::T, typename In::T>();
   typename Out::T* out;
@@ -142,7 +142,7 @@ template <class Out, class In, class F> struct Map1 {
   }
 };
 
-/// An operand of elements, or where `p` is null one number.
+/// An operand: elements, or one number if `p` is null.
 template <class E> struct Operand {
   const typename E::T* p;
   typename E::T scalar;

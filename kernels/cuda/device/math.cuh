@@ -3,9 +3,9 @@
 
 #include "cuda/device/element.cuh"
 
-// Elementary functions of float and double under one name each. On a GPU they are the toolkit's
-// accurate ones (never the fast intrinsics): float at most 2 ULP, pow 4. Products that must be
-// rounded on their own go through `multiply`, which no compiler contracts.
+// Elementary functions of float and double under one name each. On a GPU they are the CUDA
+// toolkit's accurate functions (never the fast intrinsics): float at most 2 ULP, pow 4. Products
+// that must be rounded separately use `multiply`, which no compiler contracts.
 namespace braid::cuda {
 
 BRAID_DEVICE float exp_of(float x) { return ::expf(x); }
@@ -34,7 +34,7 @@ BRAID_DEVICE float floor_of(float x) { return ::floorf(x); }
 BRAID_DEVICE double floor_of(double x) { return ::floor(x); }
 BRAID_DEVICE float abs_of(float x) { return ::fabsf(x); }
 BRAID_DEVICE double abs_of(double x) { return ::fabs(x); }
-/// For negative x e^x / (1 + e^x), which keeps its digits down to the subnormals.
+/// For negative x it is e^x / (1 + e^x), which stays accurate down to the subnormals.
 template <class A> BRAID_DEVICE A sigmoid_of(A x) {
   const A e = exp_of(-abs_of(x));
   return (x >= A(0) ? A(1) : e) / (e + A(1));
@@ -50,8 +50,8 @@ BRAID_DEVICE double multiply(double a, double b) { return a * b; }
 
 template <class A> BRAID_DEVICE bool is_nan(A x) { return x != x; }
 
-/// Least and greatest numbers, infinities where there are some, without <limits> (whose functions
-/// are the host's).
+/// The lowest and highest numbers, or infinities where the type has them; without <limits>, whose
+/// functions are host functions.
 template <class A> BRAID_DEVICE A lowest() {
   if constexpr (std::is_floating_point_v<A>) return static_cast<A>(-HUGE_VAL);
   else return static_cast<A>(INT64_MIN);

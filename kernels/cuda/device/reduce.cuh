@@ -5,28 +5,29 @@
 #include "cuda/device/loop.cuh"
 
 // Reductions of `n` elements to each of `outputs` results.
-// A reducer R   `Acc`, `kParts` (a power of two), `Acc none() const`,
-// `Acc join(Acc a, Acc b) const` (commutative), `Acc shuffle(Acc, step)` (from lane ^ step). A
-// loader L    `base(output)` and `at(base, j)`: element j of an output. `kPack` neighbours, from a
-// multiple of kPack on, come in accesses of 16 bytes by
-//               `pack(base, j, to)` where `packs` says so; `kSideBySide`: neighbouring outputs'
-//               elements j too, and some reductions go by columns.
-// A writer W    `operator()(output, Acc)`.
-// Order         Chunks of fixed length, joined by a tree inside (kParts results a thread, warps,
-//               block) and again by the same kernels over the chunks: a sum of n is a tree of about
-//               log2 n levels. It depends on sizes, the dtype and on whether rows or columns are
-//               dense, on nothing else.
-// In flight     a thread asks for 2 to 4 packs before it joins the first.
+// A reducer R   has `Acc`, `kParts` (a power of two), `Acc none() const`,
+//               `Acc join(Acc a, Acc b) const` (commutative) and `Acc shuffle(Acc, step)`: the
+//               value of lane ^ step.
+// A loader L    has `base(output)` and `at(base, j)`: element j of an output. If `packs`,
+//               `pack(base, j, to)` loads kPack neighbouring elements from a multiple of kPack on,
+//               in accesses of 16 bytes. With `kSideBySide`, `beside` also loads elements j of
+//               neighbouring outputs, and some reductions run by columns.
+// A writer W    has `operator()(output, Acc)`.
+// Order         chunks of fixed length, combined by a tree (kParts results per thread, warps,
+//               block) and then by the same kernels over the chunks: a sum of n is a tree of about
+//               log2 n levels. It depends only on sizes, the dtype and on whether rows or columns
+//               are contiguous.
+// In flight     a thread issues the loads of 2 to 4 packs before it joins the first.
 namespace braid::cuda {
 
-inline constexpr std::int64_t kThreadLength = 16;     // up to here a thread takes an output
-inline constexpr std::int64_t kWarpLength = 512;      // up to here a warp
-inline constexpr std::int64_t kBlockChunk = 4096;     // of a long row, a block's share
-inline constexpr int kColumns = 32, kColumnRows = 8;  // threads of a block of columns
+inline constexpr std::int64_t kThreadLength = 16;     // up to here one thread per output
+inline constexpr std::int64_t kWarpLength = 512;      // up to here one warp
+inline constexpr std::int64_t kBlockChunk = 4096;     // elements of a long row per block
+inline constexpr int kColumns = 32, kColumnRows = 8;  // threads of a reduce_columns block
 inline constexpr int kFlight = 16;
-inline constexpr std::int64_t kColumnChunk = 128;  // rows of a block of columns
+inline constexpr std::int64_t kColumnChunk = 128;  // rows of a reduce_columns block
 
-/// A tree over N partial results.
+/// Combines N partial results as a tree.
 template <class R, int N>
 BRAID_DEVICE typename R::Acc join_parts(const R& reducer, typename R::Acc (&part)[N]) {
 #pragma unroll
@@ -36,8 +37,8 @@ BRAID_DEVICE typename R::Acc join_parts(const R& reducer, typename R::Acc (&part
   return part[0];
 }
 
-/// Elements [begin, end) of an output that fall to thread `rank` of `threads`: packs rank, rank +
-/// threads, … in R::kParts partial results.
+/// Reduces the elements in [begin, end) of an output that belong to thread `rank` of `threads`:
+/// packs rank, rank + threads, …, in R::kParts partial results.
 template <class R, class L>
 BRAID_DEVICE typename R::Acc reduce_part(const R& reducer, const L& load, std::int64_t base,
                                          std::int64_t begin, std::int64_t end, int rank,
@@ -59,7 +60,7 @@ BRAID_DEVICE typename R::Acc reduce_part(const R& reducer, const L& load, std::i
         for (int v = 0; v < pack; ++v)
           acc[(f * pack + v) % parts] = reducer.join(acc[(f * pack + v) % parts], x[f][v]);
     } else {
-      // fewer at once: an element's place is a good deal of code
+      // fewer at a time: computing an element's offset takes much code
       constexpr int some = pack < parts ? parts : pack;
 #pragma unroll 1
       for (int f = 0; f < flight; f += some / pack)
@@ -80,7 +81,7 @@ BRAID_DEVICE typename R::Acc join_lanes(const R& reducer, typename R::Acc value,
   return value;
 }
 
-/// A thread an output, or a warp: log_lanes is 0 or 5, n at most kWarpLength.
+/// One thread or one warp per output: log_lanes is 0 or 5, n at most kWarpLength.
 template <class R, class L, class W>
 __global__ void __launch_bounds__(kThreads)
     reduce_lanes(R reducer, L load, W write, std::int64_t outputs, int n, int log_lanes) {
@@ -92,8 +93,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// One chunk of an output a block. With several chunks the results go to `partial` [outputs,
-/// chunks].
+/// One chunk of an output per block. If there are several chunks, the results go to `partial`
+/// [outputs, chunks].
 template <class R, class L, class W>
 __global__ void __launch_bounds__(kThreads)
     reduce_blocks(R reducer, L load, W write, typename R::Acc* partial, std::int64_t items,
@@ -122,8 +123,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Neighbouring outputs, Width a thread in accesses of 16 bytes, and a chunk of their elements a
-/// block, for outputs that lie side by side.
+/// For outputs that are adjacent in memory: Width outputs per thread in accesses of 16 bytes, and
+/// one chunk of their elements per block.
 template <int Width, class R, class L, class W>
 __global__ void __launch_bounds__(kColumns* kColumnRows)
     reduce_columns(R reducer, L load, W write, typename R::Acc* partial, std::int64_t outputs,
@@ -179,7 +180,8 @@ __global__ void __launch_bounds__(kColumns* kColumnRows)
   }
 }
 
-/// Results of chunks, or any dense row of accumulators: element j of output e at p[e * n + j].
+/// Loads results of chunks, or any contiguous rows of accumulators: element j of output e is p[e *
+/// n + j].
 template <class Acc> struct LoadDense {
   static constexpr int kPack = sizeof(Acc) <= 8 ? kWidest<Acc> : 1;
   static constexpr bool kSideBySide = false;
@@ -194,13 +196,13 @@ template <class Acc> struct LoadDense {
     for (int v = 0; v < kPack; ++v) to[v] = from.v[v];
   }
 };
-/// p is the allocator's, and so aligned.
+/// p comes from the allocator, so it is aligned.
 template <class Acc> LoadDense<Acc> load_dense(const Acc* p, std::int64_t n) {
   return {p, n, n % LoadDense<Acc>::kPack == 0};
 }
 
-/// Queues the kernels of one reduction, n > 0. `columns`: neighbouring outputs are nearer in memory
-/// than neighbouring elements of one.
+/// Queues the kernels of one reduction, n > 0. `columns` means that neighbouring outputs are closer
+/// in memory than neighbouring elements of one output.
 template <class R, class L, class W>
 void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
                 std::int64_t outputs, std::int64_t n, bool columns, Stream& stream) {
@@ -245,8 +247,8 @@ template <class A> struct SumReducer {
   }
 };
 
-/// Stores scale * sum in E, rounded once (16-bit types: to float first). Adding 0 makes the sum of
-/// negative zeros 0.
+/// Stores scale * sum in E, rounded once (16-bit types: to float first). Adding 0.0 turns a sum of
+/// -0 into 0.
 template <class E> struct WriteSum {
   typename E::T* out;
   double scale;
@@ -257,15 +259,15 @@ template <class E> struct WriteSum {
   }
 };
 
-/// Where the elements of a tensor lie: outputs are those of `keep` (operand 1 of the op's loop),
-/// what is reduced is `over`.
+/// The offsets of a tensor's elements: outputs are the elements of `keep` (operand 1 of the op's
+/// loop), the reduced elements those of `over`.
 struct Places {
   DeviceLoop<1> keep, over;
-  bool packs, beside_packs;  // packs of neighbouring elements, of neighbouring outputs' elements
+  bool packs, beside_packs;  // packs of an output's elements, of neighbouring outputs' elements
   BRAID_DEVICE std::int64_t base(std::int64_t e) const { return offsets_of(keep, e).at[0]; }
   BRAID_DEVICE std::int64_t offset(std::int64_t j) const { return offsets_of(over, j).at[0]; }
 };
-/// `pack` elements of `bytes` each are what is read at once.
+/// A pack is `pack` elements of `bytes` each, which are read in one access.
 inline Places places_of(const ReduceArgs& args, int pack, std::size_t bytes) {
   const std::size_t all = static_cast<std::size_t>(pack) * bytes;
   const bool aligned = reinterpret_cast<std::uintptr_t>(args.x) % (all < 16 ? all : 16) == 0;
@@ -279,7 +281,7 @@ inline Places places_of(const ReduceArgs& args, int pack, std::size_t bytes) {
            loop.size[loop.rank - 1] % pack == 0;
   };
   const Loop &keep = args.keep, &over = args.over;
-  const bool row = over.rank == 1 && over.stride[1][0] == 1;  // its length may be any
+  const bool row = over.rank == 1 && over.stride[1][0] == 1;  // of any length
   return {make_loop<1>(keep, 1), make_loop<1>(over, 1), aligned && row && whole(keep, keep.rank),
           aligned && inner(keep) && whole(keep, keep.rank - 1) && whole(over, over.rank)};
 }
@@ -309,7 +311,8 @@ template <class E, class V> struct LoadTensor : Places {
   }
 };
 
-/// The same for integers and bool of any size, told apart at run time: one set of kernels for all.
+/// The same for integers and bool of any size, selected at run time, so that one set of kernels
+/// serves all.
 template <class V> struct LoadIntegers : Places {
   static constexpr int kPack = 4;
   static constexpr bool kSideBySide = true;
@@ -343,7 +346,7 @@ template <class V> struct LoadIntegers : Places {
   }
 };
 
-/// Neighbouring outputs are nearer than neighbouring elements.
+/// True if neighbouring outputs are closer in memory than neighbouring elements.
 inline bool by_columns(const ReduceArgs& args) {
   const auto step = [](const Loop& loop) {
     const std::int64_t stride = loop.rank == 0 ? INT64_MAX : loop.stride[1][loop.rank - 1];

@@ -2,11 +2,11 @@
 #include "cuda/device/element.cuh"
 #include "cuda/runtime/device_errors.hpp"
 
-// How a kernel reports what it cannot throw.
+// Error reports of kernels, which cannot throw.
 namespace braid::cuda {
 
-/// The names that a report carries: addresses of host literals, as numbers, so that no device ever
-/// follows them.
+/// The names in a report: addresses of host literals, stored as integers so that no device
+/// dereferences them.
 struct FaultSite {
   DeviceErrorRecord* record;
   unsigned long long op, what;
@@ -16,7 +16,7 @@ inline FaultSite fault_site(DeviceErrorRecord* record, const char* op, const cha
           static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(what))};
 }
 
-/// Fills in the record, unless an earlier error waits in it. `got` at `position` is outside [low,
+/// Fills in the record, unless it holds an earlier error. `got` at `position` is outside [low,
 /// high).
 BRAID_DEVICE void report(const FaultSite& site, DeviceFault fault, std::int64_t low,
                          std::int64_t high, std::int64_t got, std::int64_t position) {

@@ -2,23 +2,23 @@
 #include "cuda/device/group.cuh"
 #include "cuda/device/row_sum.cuh"
 
-// Dense rows, read by a warp or a block in accesses of 16 bytes. Thread r of a group of S has the
-// packs r, r + S, … of a row, whatever its alignment: the order of a sum depends on the row's
-// length and the dtype alone.
+// Contiguous rows, read by a warp or a block in accesses of 16 bytes. Thread r of a group of S has
+// packs r, r + S, … of a row, whatever its alignment. So the order of a sum depends only on the
+// row's length and the dtype.
 namespace braid::cuda {
 
 // elements of a row that a thread holds
 inline constexpr int kHeld = 32;
 inline constexpr std::int64_t kWarpRow = 32 * kHeld;  // up to here a warp holds a row,
-// up to here a block; longer ones are read again
+// up to here a block; longer rows are read again
 inline constexpr std::int64_t kBlockRow = kThreads * kHeld;
 
-/// Packs of every row of n elements may be read and written at these pointers.
+/// True if packs of every row of n elements may be read and written at these pointers.
 template <class... T> bool rows_in_packs(std::int64_t n, const T*... rows) {
   return ((is_aligned<kWidest<T>>(rows) && n % kWidest<T> == 0) && ...);
 }
 
-/// Elements j to j + N of a row of n as numbers; what lies outside is `rest`.
+/// Loads elements [j, j + N) of a row of n as computed numbers; elements outside are `rest`.
 template <class E, int N>
 BRAID_DEVICE void load_row(typename E::A (&to)[N], const typename E::T* row, std::int64_t j,
                            std::int64_t n, bool packs, typename E::A rest) {
@@ -46,7 +46,7 @@ BRAID_DEVICE void store_row(typename E::T* row, std::int64_t j, std::int64_t n, 
   }
 }
 
-/// A row of up to kHeld elements a thread, in registers.
+/// A row in registers, with up to kHeld elements per thread.
 template <class E, class G> struct HeldRow {
   using A = typename E::A;
   static constexpr int kWidth = kWidest<typename E::T>, kPacks = kHeld / kWidth;
@@ -83,7 +83,7 @@ template <class E, class G> struct HeldRow {
       for (int k = 0; k < kWidth; ++k) v[c][k] = f(v[c][k], c, k);
     }
   }
-  /// The largest, NaN passed over.
+  /// The largest element, ignoring NaNs.
   BRAID_DEVICE A max(const G& group, int n) const {
     A best = lowest<A>();
 #pragma unroll
@@ -94,7 +94,7 @@ template <class E, class G> struct HeldRow {
     }
     return group.join(MaxOfNumbers<A>{}, best);
   }
-  /// Σ f(v, pack, place in it): a tree over a pack, the packs in order, then the group's tree.
+  /// Σ f(v, pack, index in it): a tree over each pack, the packs in order, then the group's tree.
   template <class F> BRAID_DEVICE A sum(const G& group, int n, F f) const {
     A total = A(0);
 #pragma unroll
@@ -104,19 +104,20 @@ template <class E, class G> struct HeldRow {
   }
 };
 
-/// For a row that is read once and not held: its largest number and Σ exp(x - that), by the running
-/// maximum of each thread (Milakov and Gimelshein 2018). The sum of a row of only -inf is NaN.
+/// For a row that is read once and not held: its largest number and Σ exp(x - largest), with a
+/// running maximum in each thread (Milakov and Gimelshein 2018). The sum of a row of only -inf is
+/// NaN.
 template <class A> struct MaxAndSum {
   A max, sum;
 };
 template <class A> BRAID_DEVICE A exp_below(A x, A max) {
-  return x == max ? A(1) : exp_of(x - max);  // equal infinities differ by NaN
+  return x == max ? A(1) : exp_of(x - max);  // the difference of equal infinities is NaN
 }
 template <class E, class G>
 BRAID_DEVICE MaxAndSum<typename E::A> max_and_sum(const G& group, const typename E::T* row,
                                                   std::int64_t n, bool packs) {
   using A = typename E::A;
-  // as many as registers hold beside exp
+  // as many as fit in registers together with exp
   constexpr int width = kWidest<typename E::T>, together = (sizeof(A) == 8 ? 8 : 16) / width;
   const A none = lowest<A>();
   A max = none, sum = A(0);
@@ -131,7 +132,7 @@ BRAID_DEVICE MaxAndSum<typename E::A> max_and_sum(const G& group, const typename
     for (int c = 0; c < together; ++c)
 #pragma unroll
       for (int k = 0; k < width; ++k) above = MaxOfNumbers<A>{}.join(above, x[c][k]);
-    // As long as all are -inf, 0 stands for the largest: they add 0, and a NaN stays one.
+    // While all are -inf, 0 replaces the largest: each adds 0, and a NaN stays a NaN.
     const A shift = above == none ? A(0) : above;
     A part = A(0);
 #pragma unroll

@@ -2,17 +2,17 @@
 #include "cuda/launch.hpp"
 #include "simt/simt.hpp"
 
-// Sizes of grids, and the one way in which kernels are launched.
+// Grid sizes, and the function that launches all kernels.
 namespace braid::cuda {
 
-/// Threads of a block, unless a kernel says otherwise.
+/// Threads of a block, unless a kernel defines another number.
 inline constexpr int kThreads = 256;
 inline constexpr int kWarps = kThreads / 32;
 
-/// Blocks for `items` pieces of work, `per_block` to a block. Kernels stride over what a grid of
-/// this size leaves, so any number of items is right.
+/// The number of blocks for `items` work items, `per_block` per block. Kernels have grid-stride
+/// loops, so the limited grid is correct for any number of items.
 [[nodiscard]] constexpr unsigned blocks_for(std::int64_t items, std::int64_t per_block) {
-  constexpr std::int64_t kMost = 8192;  // several times what any GPU holds at once
+  constexpr std::int64_t kMost = 8192;  // several times what any GPU holds at a time
   const std::int64_t blocks = (items - 1) / per_block + 1;
   return static_cast<unsigned>(blocks < 1 ? 1 : blocks < kMost ? blocks : kMost);
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
 constexpr std::size_t kStaleSlack = std::size_t{256} << 20;
-// behind each block: the checker sees who goes past its end
+// after each block, so that the checker detects accesses past its end
 constexpr std::size_t kGuard = SIMT_EMULATED ? BlockPool::kUnit : 0;
 
 constexpr std::size_t round_up(std::size_t bytes) {
@@ -34,7 +34,7 @@ std::size_t StreamAllocator::block_bytes(std::size_t bytes) const noexcept {
 }
 
 Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
-  cudaStream_t native = stream.get();  // also refuses a lost device
+  cudaStream_t native = stream.get();  // throws on a lost device
   const std::size_t size = block_bytes(bytes);
   if (const char* why = injected_failure()) fail(bytes, why);
   if (size == 0) fail(bytes, "no block is that large");
@@ -64,7 +64,7 @@ void StreamAllocator::release(const Block& block, CudaStream& stream) noexcept {
       native != nullptr && !gpu_.lost()) {
     try {
       annotate_freed(block.data, block.bytes, native);
-    } catch (...) {  // no host memory: the checker knows less
+    } catch (...) {  // no host memory: the checker misses this
     }
   }
   put(*reinterpret_cast<Part*>(static_cast<std::uintptr_t>(block.tag)), stream);
@@ -77,7 +77,7 @@ void StreamAllocator::put(Part& part, CudaStream& stream) noexcept {
     in_use_ -= part.size;
     ++releases_;
     BlockPool& pool = *part.segment->pool;
-    // it was lent
+    // it was borrowed
     if (CudaStream* const home = pool.stream();
         home != nullptr && home != &stream && !gpu_.lost()) {
       try {
@@ -93,13 +93,13 @@ void StreamAllocator::put(Part& part, CudaStream& stream) noexcept {
   free_cached(target);
 }
 
-// The functions up to segment_bytes, and hand_out, are called with the lock held.
+// The functions up to segment_bytes, and hand_out, require the lock.
 
 bool StreamAllocator::fits(std::size_t size) const noexcept {
   return capacity_ == 0 || (size <= capacity_ && in_use_ + kept_ <= capacity_ - size);
 }
 
-/// A block of the stream's own pool.
+/// Returns a block of the stream's own pool, or null.
 Part* StreamAllocator::cached(std::size_t size, CudaStream& stream) {
   if (!fits(size)) return nullptr;
   BlockPool* const pool = find_pool(stream);
@@ -111,8 +111,9 @@ Part* StreamAllocator::cached(std::size_t size, CudaStream& stream) {
   return part;
 }
 
-/// A block of another stream that has nothing to do: its segment changes the stream. What was
-/// queued there is over, and what will be queued there knows nothing of it.
+/// Returns a block of another stream that is idle, or null. Its segment moves to this stream's
+/// pool: the work queued on the other stream is done, and later work there does not use the
+/// segment.
 Part* StreamAllocator::from_idle(std::size_t size, CudaStream& stream) {
   if (!fits(size)) return nullptr;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
@@ -126,7 +127,7 @@ Part* StreamAllocator::from_idle(std::size_t size, CudaStream& stream) {
   return nullptr;
 }
 
-/// A block of another stream, behind its work.
+/// Borrows a block from another stream's pool, with a stream dependency on the work queued there.
 Part* StreamAllocator::lent(std::size_t size, CudaStream& stream) {
   for (const auto& pool : pools_) {
     if (pool->stream() == nullptr || pool->stream() == &stream) continue;
@@ -157,8 +158,8 @@ BlockPool& StreamAllocator::pool_of(CudaStream& stream) {
   return *pools_.back();
 }
 
-/// How large a new segment for a block of this size is; 0: there is no room for one. The last try
-/// asks for what it needs, and then the capacity is that of in_use alone.
+/// Returns the size of a new segment for a block of this size, or 0 if there is no room for one. On
+/// the last attempt it is the block's size, and the capacity limits only in_use.
 std::size_t StreamAllocator::segment_bytes(std::size_t size, bool last) const noexcept {
   if (last) return size;
   const std::size_t wanted = BlockPool::is_small(size) ? kSmallSegment : size;
@@ -178,7 +179,7 @@ void StreamAllocator::hand_out(std::size_t size) noexcept {
   most_ = std::max(most_, in_use_);
 }
 
-// From here on without it.
+// The functions below are called without the lock.
 
 const char* StreamAllocator::injected_failure() {
   const std::lock_guard lock(mutex_);
@@ -191,7 +192,7 @@ const char* StreamAllocator::injected_failure() {
   return "asked for by fail_allocation";
 }
 
-/// A block that the stream's own pool does not have; null and the reason if nobody has it.
+/// Returns a block that the stream's own pool does not have, or null and the reason.
 Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char** why) {
   for (const bool last : {false, true}) {
     std::size_t segment = 0;
@@ -204,7 +205,7 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
           if (Part* const part = lent(size, stream)) return part;
         }
       }
-      // claimed before the driver is asked: two threads cannot both take the last room
+      // claimed before the call of the driver, so that two threads cannot both take the last room
       reserved_ += segment;
       if (segment == 0 && !last) ++retries_;
     }
@@ -225,7 +226,7 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
   return nullptr;
 }
 
-/// The first block of a new segment.
+/// Adds a new segment and returns its first block.
 Part* StreamAllocator::cut_new(void* data, std::size_t segment, std::size_t size,
                                CudaStream& stream) {
   try {
@@ -236,7 +237,7 @@ Part* StreamAllocator::cut_new(void* data, std::size_t segment, std::size_t size
     Part* const part = pool.take(size);
     hand_out(part->size);
     return part;
-  } catch (...) {  // no host memory; a segment that got into its pool stays there
+  } catch (...) {  // no host memory; a segment that is already in its pool stays there
     const std::lock_guard lock(mutex_);
     BlockPool* const pool = find_pool(stream);
     if (pool == nullptr || !pool->owns(data)) {
@@ -247,7 +248,7 @@ Part* StreamAllocator::cut_new(void* data, std::size_t segment, std::size_t size
   }
 }
 
-/// Null if the driver has no more; anything else that fails is thrown, without the claim.
+/// Returns null if the driver is out of memory. Throws for other errors, after undoing the claim.
 void* StreamAllocator::allocate_new(std::size_t bytes) {
   try {
     const DeviceGuard guard(gpu_, device_);
@@ -260,15 +261,15 @@ void* StreamAllocator::allocate_new(std::size_t bytes) {
   }
 }
 
-/// The driver has no more: all that this GPU's logical devices do not use goes back to it.
+/// The driver is out of memory: returns to it all that this GPU's logical devices do not use.
 void StreamAllocator::trim() noexcept {
   for (StreamAllocator* const allocator : gpu_.allocators()) allocator->free_cached(0);
 }
 
-/// Gives free segments back, largest first, until in_use + cached is at most `target`, after the
-/// work that may still use them. What cannot be given back stays counted, as the driver counts it:
-/// better kept than somebody else's. On a lost device nothing counts: it keeps its memory until the
-/// process ends.
+/// Returns free segments to the driver, largest first, after the work that may still use them,
+/// until in_use + cached is at most `target`. Memory that cannot be returned stays counted, as the
+/// driver counts it: keeping it is safer than reusing it. On a lost device nothing stays counted:
+/// the device keeps its memory until the process ends.
 void StreamAllocator::free_cached(std::size_t target) noexcept {
   for (;;) {
     CudaEvent unused(gpu_, device_);
@@ -290,9 +291,9 @@ void StreamAllocator::free_cached(std::size_t target) noexcept {
       data = largest->data;
       size = largest->size;
       if (!gpu_.lost()) {
-        CudaStream& stream = *from->stream();  // may end once the lock is open
+        CudaStream& stream = *from->stream();  // may be destroyed once the lock is released
         try {
-          annotate_allocated(data, size, stream.get());  // the driver's again, whole, as it came
+          annotate_allocated(data, size, stream.get());  // the driver expects the whole segment
           stream.record(unused);
           settled = true;
         } catch (...) {
@@ -332,7 +333,7 @@ void StreamAllocator::retire(CudaStream& stream, CudaStream& heir) noexcept {
     pools_.erase(
         std::find_if(pools_.begin(), pools_.end(), [&](const auto& p) { return p.get() == pool; }));
   } catch (...) {
-    // no host memory: two pools of one stream, of which the second is used by free_cached alone
+    // no host memory: two pools have this stream, and only free_cached uses the second
     pool->set_stream(&heir);
   }
 }

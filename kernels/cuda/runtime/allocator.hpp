@@ -13,35 +13,36 @@
 
 namespace braid::cuda {
 
-/// The memory of one logical device: segments of the driver, cut into blocks and joined again
-/// (block_pool.hpp), a pool of them for each stream.
+/// The memory of one logical device: segments of the driver, split into blocks and merged again
+/// (block_pool.hpp), with one pool for each stream.
 ///
-/// A block that comes back may still be read and written by work queued on its stream. The same
-/// stream reuses it at once, because its later work starts after that. Other streams' memory is
-/// used in two ways: where a stream is idle, its segments that are free as a whole change the
-/// stream; and where there is no other memory, a block is lent behind an event, and comes back
-/// behind another. Streams of a program's own would otherwise work one after the other. Whoever
-/// uses a block on a stream other than the one it is released on orders the two with events first
-/// (copies between devices do that themselves).
+/// A released block may still be read and written by work queued on its stream. The same stream
+/// reuses it immediately, because its later work starts after that. Memory of other streams is used
+/// only in two cases, because further dependencies would make a program's streams run one after
+/// another. If a stream is idle, its segments that are entirely free move to the requesting stream.
+/// If there is no other memory, a block is borrowed: an event makes the borrower wait for the
+/// owner's work, and another makes the owner wait for the borrower's. A caller that uses a block on
+/// a stream other than the one it is released on must first order the two with events (copies
+/// between devices do that themselves).
 ///
 /// Sizes are rounded to 256 bytes. A segment is 2 MiB for blocks up to 1 MiB, and as large as the
-/// request for larger ones: the least memory is held so, and after the first steps of a program
-/// that repeats itself no segment is made any more. A hit makes no call of the driver and no host
-/// allocation, and takes one lock. It is never held over cudaMalloc or cudaFree, and over a wait
-/// only where an event failed.
+/// request for larger ones. This reserves the least memory, and after the first steps of a program
+/// that repeats itself no segment is created any more. An allocation from the cache (a hit) makes
+/// no driver call and no host allocation, and takes one lock. The lock is never held during
+/// cudaMalloc or cudaFree, and during a wait only if an event failed.
 ///
-/// A request that finds no room gives all segments that are free back, those of the GPU's other
-/// logical devices too where the driver had no more, and tries once more, with a segment of its own
-/// size, before it throws. The capacity limits in_use; and in_use + cached, but for the free parts
-/// of segments that are partly in use. Without one, free segments are given back when a new one
-/// would make in_use + cached more than twice the most that was ever in use, and 256 MiB:
-/// reset_peak, which a program calls to measure, does not change what is kept. Counting is exact.
-/// All functions may be called from any thread.
+/// A request that finds no room returns all free segments to the driver, also those of the GPU's
+/// other logical devices if the driver is out of memory. It retries once, with a segment of its own
+/// size, before it throws. The capacity limits in_use; it also limits in_use + cached, except for
+/// the free parts of segments that are partly in use. Without a capacity, free segments are
+/// returned when a new one would make in_use + cached more than twice the most that was ever in use
+/// plus 256 MiB. reset_peak, which a program calls to measure, does not change that. Counting is
+/// exact. All functions are thread-safe.
 ///
-/// Without a cache (BRAID_CUDA_CACHE=0) a block is one allocation of the driver, of exactly the
-/// bytes that were asked for, and is given back after a wait for its stream: so compute-sanitizer
-/// sees every byte past a block. Under the emulation blocks of the cache have 256 bytes between
-/// them that nobody may touch.
+/// Without a cache (BRAID_CUDA_CACHE=0) a block is one driver allocation of exactly the requested
+/// bytes, so that compute-sanitizer sees every access past its end. It is returned to the driver
+/// after a wait for its stream. Under the emulation, 256 bytes after each block of the cache must
+/// not be accessed.
 class StreamAllocator {
  public:
   StreamAllocator(Gpu& gpu, Device device, bool cache);
@@ -49,13 +50,13 @@ class StreamAllocator {
   StreamAllocator(const StreamAllocator&) = delete;
   StreamAllocator& operator=(const StreamAllocator&) = delete;
 
-  /// Uninitialised memory for work on `stream`, 256-byte aligned. Throws OutOfMemoryError,
+  /// Returns uninitialised memory for work on `stream`, 256-byte aligned. Throws OutOfMemoryError,
   /// CudaError, DeviceLostError.
   [[nodiscard]] Block allocate(std::size_t bytes, CudaStream& stream);
-  /// The block may be reused after what is queued on `stream`.
+  /// The block may be reused after the work queued on `stream`.
   void release(const Block& block, CudaStream& stream) noexcept;
-  /// The stream ends: its memory follows `heir` from now on, which waits for its work; if it
-  /// cannot, nobody gets the memory again.
+  /// Called when the stream ends: its memory moves to `heir`, which waits for its work. If the work
+  /// cannot be waited for, the memory is never used again.
   void retire(CudaStream& stream, CudaStream& heir) noexcept;
 
   [[nodiscard]] MemoryStats stats() const;
@@ -65,7 +66,7 @@ class StreamAllocator {
   /// See braid::fail_allocation.
   void fail_allocation(std::uint64_t k, bool persistent);
 
-  /// What a request counts for, 0 if none is that large.
+  /// Returns the bytes that a request counts as, or 0 if no block can be that large.
   [[nodiscard]] std::size_t block_bytes(std::size_t bytes) const noexcept;
 
  private:
@@ -96,9 +97,9 @@ class StreamAllocator {
   mutable std::mutex mutex_;  // guards everything below
   Parts parts_;
   std::vector<std::unique_ptr<BlockPool>> pools_;
-  // kept: nobody's, because a wait for its work failed
+  // kept: never used again, because a wait for its work failed
   std::size_t in_use_ = 0, reserved_ = 0, kept_ = 0, peak_ = 0, capacity_ = 0;
-  std::size_t most_ = 0;  // that was in use since the start
+  std::size_t most_ = 0;  // the most that was in use since the start
   std::uint64_t allocations_ = 0, hits_ = 0, releases_ = 0, retries_ = 0, failures_ = 0;
   std::uint64_t fail_in_ = 0;
   bool fail_persistent_ = false;

@@ -7,11 +7,11 @@
 #include "simt/runtime/control.hpp"
 #endif
 
-// What the emulation's checker is told of memory that the driver does not see: the parts that the
-// caching allocator gives out, and what the host reads. Nothing on a GPU.
+// Tells the emulation's checker about memory that the driver does not see: the parts that the
+// caching allocator returns, and what the host reads. Does nothing on a GPU.
 namespace braid::cuda {
 
-/// `bytes` at `data` are in use, and uninitialised, for what is queued on the stream from now on.
+/// `bytes` at `data` are in use, and uninitialised, for work queued on the stream from now on.
 inline void annotate_allocated([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes,
                                [[maybe_unused]] cudaStream_t stream,
                                [[maybe_unused]] simt::Location where = simt::Location::current()) {
@@ -19,7 +19,8 @@ inline void annotate_allocated([[maybe_unused]] void* data, [[maybe_unused]] std
   simt::annotate_allocated(data, bytes, stream, where);
 #endif
 }
-/// They are not, after what is queued on the stream now. Fresh memory counts as in use.
+/// They are no longer in use after the work queued on the stream so far. Fresh memory counts as in
+/// use.
 inline void annotate_freed([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes,
                            [[maybe_unused]] cudaStream_t stream,
                            [[maybe_unused]] simt::Location where = simt::Location::current()) {

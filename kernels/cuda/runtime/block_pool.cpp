@@ -7,7 +7,7 @@
 namespace braid::cuda {
 namespace {
 
-constexpr int kLooks = 64;  // at parts of one class; there are seldom as many
+constexpr int kLooks = 64;  // parts of a class to look at; rarely so many
 
 }  // namespace
 

@@ -17,23 +17,23 @@ struct Part {
   char* data = nullptr;
   std::size_t size = 0;
   Segment* segment = nullptr;
-  Part *before = nullptr, *after = nullptr;   // what lies beside it; null at the segment's ends
+  Part *before = nullptr, *after = nullptr;   // neighbours in the segment, or null
   Part *previous = nullptr, *next = nullptr;  // in the list of its class, while it is free
   bool free = false;
 };
 
-/// One allocation of the driver, cut into parts.
+/// One driver allocation, split into parts.
 struct Segment {
   char* data;
   std::size_t size;
-  BlockPool* pool;  // whose stream its free memory follows
+  BlockPool* pool;  // its free memory belongs to this pool's stream
   bool small;
   Part* first;
-  // all of it is free
+  // true if all of it is free
   [[nodiscard]] bool whole() const noexcept { return first->free && first->after == nullptr; }
 };
 
-/// Where parts come from and go to: a block of the cache then costs no host memory of its own.
+/// Allocates and recycles Part objects, so that a block of the cache needs no host allocation.
 class Parts {
  public:
   [[nodiscard]] Part& make();  ///< throws std::bad_alloc
@@ -44,19 +44,19 @@ class Parts {
   Part* spare_ = nullptr;
 };
 
-/// The free memory that follows one stream: a two-level segregated fit (M. Masmano, I. Ripoll, A.
-/// Crespo, J. Real: "TLSF: a new dynamic memory allocator for real-time systems", ECRTS 2004). Host
-/// memory only; no lock of its own.
+/// The free memory of one stream: a two-level segregated fit (M. Masmano, I. Ripoll, A. Crespo, J.
+/// Real: "TLSF: a new dynamic memory allocator for real-time systems", ECRTS 2004). It manages only
+/// host data structures and does not lock.
 ///
-/// Free parts are listed by class: one for each multiple of 256 bytes up to 8 KiB, then sixteen for
-/// each doubling. A request takes the smallest part that is large enough of its own class, else of
-/// the next class that has any: a look at a few parts (64 at most) and at ten words of a bit map.
-/// The rest of the part goes back to the lists. A part that comes back is joined with free
-/// neighbours at once. Requests up to 1 MiB and larger ones have segments of their own, so that a
-/// small block that lives long does not cut up the memory of large ones.
+/// Free parts are listed by class: one class for each multiple of 256 bytes up to 8 KiB, then
+/// sixteen for each doubling. A request takes the smallest part of its own class that is large
+/// enough, else one of the next class that has any. That looks at a few parts (at most 64 per
+/// class) and at ten words of a bit map. The rest of the part returns to the lists. A released part
+/// is merged with free neighbours immediately. Requests up to 1 MiB and larger ones have separate
+/// segments, so that a long-lived small block does not fragment the memory of large ones.
 class BlockPool {
  public:
-  /// sizes are multiples of it; cudaMalloc's own alignment
+  /// Sizes are multiples of this; it is the alignment of cudaMalloc.
   static constexpr std::size_t kUnit = 256;
   static constexpr std::size_t kSmall = std::size_t{1} << 20;  ///< the largest small block
   static constexpr std::size_t kLargest = std::size_t{1} << 47;
@@ -65,27 +65,27 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  /// Null: nobody gets what is here, because no stream knows when it may be used.
+  /// Null if this memory is never used again, because the end of the work on it is unknown.
   [[nodiscard]] CudaStream* stream() const noexcept { return stream_; }
   void set_stream(CudaStream* stream) noexcept { stream_ = stream; }
 
-  /// A part of `size` bytes, a multiple of kUnit, that is free no more; null if there is none.
-  /// Throws std::bad_alloc.
+  /// Takes a part of `size` bytes, a multiple of kUnit, out of the free ones; null if there is
+  /// none. Throws std::bad_alloc.
   [[nodiscard]] Part* take(std::size_t size);
-  /// The part is free again.
+  /// Returns the part to the free ones.
   void put(Part& part) noexcept;
-  /// A segment more, all of it free; `small`: for blocks up to kSmall. Throws std::bad_alloc.
+  /// Adds a segment, all of it free; `small` means for blocks up to kSmall. Throws std::bad_alloc.
   void add(void* data, std::size_t size, bool small);
-  /// The smallest (largest) segment all of which is free, for a request of `size` bytes (of any
-  /// kind); null if there is none.
+  /// smallest_whole returns the smallest entirely free segment for a request of `size` bytes;
+  /// largest_whole returns the largest one for any request. Both return null if there is none.
   [[nodiscard]] Segment* smallest_whole(std::size_t size) noexcept;
   [[nodiscard]] Segment* largest_whole() noexcept;
   /// True if a segment here begins at `data`.
   [[nodiscard]] bool owns(const void* data) const noexcept;
-  /// A whole segment leaves; the memory is the caller's.
+  /// Removes an entirely free segment; the caller then owns the memory.
   void remove(Segment& segment) noexcept;
-  /// All segments of another pool, or one of them, come here. Throws std::bad_alloc before anything
-  /// is changed.
+  /// Moves all segments of another pool, or one of them, to this one. Throws std::bad_alloc before
+  /// anything is changed.
   void adopt(BlockPool& other);
   void adopt(BlockPool& other, Segment& segment);
 

@@ -17,7 +17,7 @@
 namespace braid::cuda {
 namespace {
 
-/// A stream that a program made. What it freed outlives it.
+/// A stream that a program created. Memory freed on it outlives it.
 class SideStream final : public CudaStream {
  public:
   SideStream(Gpu& gpu, Device device, std::uint32_t number, StreamAllocator& allocator,
@@ -45,7 +45,7 @@ int number_of(const char* variable, int least, int most, int otherwise) {
 }  // namespace
 
 int gpu_count(std::string* reason) noexcept {
-  int count = 0;  // some errors leave it untouched
+  int count = 0;  // some errors leave it unchanged
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) {
     (void)cudaGetLastError();
@@ -57,7 +57,7 @@ int gpu_count(std::string* reason) noexcept {
                                      : str("cudaGetDeviceCount: ", cudaGetErrorName(error), " (",
                                            cudaGetErrorString(error), ")");
       if (const std::string wrong = environment_error(); !wrong.empty()) *reason = wrong;
-    } catch (...) {  // no memory for the text
+    } catch (...) {  // no host memory for the text
       reason->clear();
     }
   }
@@ -92,7 +92,7 @@ void CudaDevice::release(const Block& block, Stream& stream) noexcept {
 std::unique_ptr<Stream> CudaDevice::make_stream() {
   auto stream = std::make_unique<SideStream>(
       gpu_, device_, streams_.fetch_add(1, std::memory_order_relaxed) + 1, allocator_, stream_);
-  (void)stream->get();  // what cannot be made is refused here
+  (void)stream->get();  // throws here if it cannot be created
   return stream;
 }
 

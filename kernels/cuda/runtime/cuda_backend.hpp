@@ -18,13 +18,13 @@
 
 namespace braid::cuda {
 
-/// One logical CUDA device: its own memory accounting and stream on a GPU that others may share.
+/// One logical CUDA device: separate memory accounting and stream on a GPU that others may share.
 ///
-/// Copies. Host to device: the host memory was read when the call returns, the copy is queued.
-/// Device to host: done when the call returns. Between two logical devices (on one GPU, or on two:
-/// a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued, after
-/// what both streams have queued, and before what they will queue: neither side can run ahead and
-/// change the bytes. Ranges do not overlap.
+/// Copies. Host to device: when the call returns, the host memory has been read and the copy is
+/// queued. Device to host: done when the call returns. Between two logical devices (on one GPU, or
+/// on two: a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued
+/// after the work that both streams have queued, and before later work of both, so that neither
+/// side can change the bytes too early. Ranges must not overlap.
 class CudaDevice final : public DeviceBackend, public NativeDevice, public DeviceClock {
  public:
   CudaDevice(Gpu& gpu, int index, bool cache);
@@ -59,20 +59,21 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   Gpu& gpu_;
   const Device device_;
   const KernelTable& kernels_;
-  std::atomic<std::uint32_t> streams_{0};  // made by programs
+  std::atomic<std::uint32_t> streams_{0};  // count of those that programs created
   CudaStream stream_;
-  StreamAllocator allocator_;  // ends before the stream that its blocks wait for
-  // two: a copy to the host waits for its stream, and nobody who uploads has to wait with it
+  StreamAllocator allocator_;  // destroyed before the stream that its blocks wait for
+  // two rings: a copy to the host waits for its stream, and uploads must not wait with it
   PinnedRing ring_, downloads_;
 };
 
 /// The GPUs of this machine, each as BRAID_CUDA_DEVICES_PER_GPU (default 1) logical devices: with
-/// 2, cuda:0 and cuda:1 are on the first GPU. BRAID_CUDA_CACHE=0 takes every block from the driver:
-/// see StreamAllocator.
+/// 2, cuda:0 and cuda:1 are on the first GPU. BRAID_CUDA_CACHE=0 allocates every block from the
+/// driver: see StreamAllocator.
 class CudaBackend final : public Backend {
  public:
-  /// Throws DeviceError if BRAID_CUDA_DEVICES_PER_GPU is no number from 1 to 64, or
-  /// BRAID_CUDA_CACHE none of 0 and 1. No context is made here.
+  /// Throws DeviceError if BRAID_CUDA_DEVICES_PER_GPU is not a number from 1 to 64, or
+  /// BRAID_CUDA_CACHE is neither 0 nor 1, and ArgumentError for a wrong variable of the emulation.
+  /// Creates no CUDA context.
   CudaBackend();
   [[nodiscard]] DeviceType type() const noexcept override { return DeviceType::cuda; }
   [[nodiscard]] std::string_view name() const noexcept override { return "cuda"; }

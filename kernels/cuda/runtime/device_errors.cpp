@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostDevices = 256;
 
 struct Records {
-  std::mutex mutex;  // held while a record is made
+  std::mutex mutex;  // held while a record is created
   std::array<std::atomic<DeviceErrorRecord*>, kMostDevices> of{};
 };
 // Lives as long as the process: kernels may be running while static objects are destroyed.

@@ -8,9 +8,9 @@ namespace cuda {
 
 class Gpu;
 
-/// Makes a GPU the calling thread's current one for a scope. Throws CudaError or DeviceLostError;
-/// its end never throws. On the library's own threads it stays current: a launch on another GPU
-/// than the first would cost two calls of the driver else.
+/// Makes a GPU the calling thread's current one for a scope. The constructor throws CudaError or
+/// DeviceLostError; the destructor never throws. On the library's own threads the GPU stays
+/// current, because a launch on a GPU other than the first would otherwise cost two driver calls.
 class DeviceGuard {
  public:
   DeviceGuard(Gpu& gpu, Device device);
@@ -19,9 +19,9 @@ class DeviceGuard {
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
-  int before_ = -1;  // to be restored; -1: it was this one, or nobody asks
+  int before_ = -1;  // to be restored; -1: nothing to restore
 };
-/// The calling thread is the library's own from now on.
+/// Marks the calling thread as the library's own.
 void own_thread() noexcept;
 
 }  // namespace cuda

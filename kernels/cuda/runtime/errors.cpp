@@ -10,7 +10,7 @@
 namespace braid::cuda {
 namespace {
 
-constexpr int kUnloading = 4;  // the process ends: its memory goes with it
+constexpr int kUnloading = 4;  // the process is ending, and its memory with it
 
 std::string said(cudaError_t error) {
   return str(cudaGetErrorName(error), " (", cudaGetErrorString(error), ")");
@@ -42,7 +42,7 @@ bool check_memory(cudaError_t error, const char* call, Gpu& gpu, Device device) 
     gpu.lose(static_cast<int>(error));
     throw_lost(call, gpu, device);
   }
-  (void)cudaGetLastError();  // reported here; the next launch must not find it again
+  (void)cudaGetLastError();  // reported here; the next launch must not report it again
   if (error == cudaErrorMemoryAllocation) return false;
   throw CudaError(
       str(call, ": expected success on ", device, ", got ", said(error), report_of_call()), device,

@@ -45,7 +45,7 @@ DeviceGuard::DeviceGuard(Gpu& gpu, Device device) {
 }
 
 DeviceGuard::~DeviceGuard() {
-  // nobody is to find it later
+  // cleared, so that no later call reports it
   if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) (void)cudaGetLastError();
 }
 

@@ -15,11 +15,11 @@ namespace braid::cuda {
 
 class StreamAllocator;
 
-/// How copies between two GPUs go: see peer.hpp.
+/// The path of copies between two GPUs: see peer.hpp.
 enum class PeerPath : std::uint8_t { unknown, direct, staged };
 
-/// One physical GPU: what its logical devices share. A context that a sticky error broke is broken
-/// for all of them.
+/// One physical GPU: the state that its logical devices share. A context that a sticky error broke
+/// is broken for all of them.
 class Gpu {
  public:
   explicit Gpu(int ordinal) noexcept : ordinal_(ordinal) {}
@@ -34,17 +34,17 @@ class Gpu {
   [[nodiscard]] int lost_code() const noexcept {
     return lost_code_.load(std::memory_order_acquire);
   }
-  /// The first code counts: what comes later is its echo.
+  /// Only the first code is kept: later ones are follow-up errors.
   void lose(int code) noexcept;
 
-  /// Its SMs, once somebody has asked the driver; 0 before.
+  /// The number of its SMs, once the driver was queried; 0 before.
   [[nodiscard]] int processors() const noexcept {
     return processors_.load(std::memory_order_relaxed);
   }
   void set_processors(int count) noexcept { processors_.store(count, std::memory_order_relaxed); }
 
-  /// Remembers a launch or a copy, so that an error that shows later can name the candidates.
-  /// `name` lives for ever; `stream` is CudaStream::number.
+  /// Records a launch or a copy, so that an error that appears later can name the candidates.
+  /// `name` must live forever; `stream` is CudaStream::number.
   void note(const char* name, Device device, std::uint32_t stream) noexcept {
     const std::uint64_t order = launches_.fetch_add(1, std::memory_order_relaxed);
     Recent& recent = recent_[order % kRecent];
@@ -53,26 +53,25 @@ class Gpu {
                        std::memory_order_relaxed);
   }
   /// `one of the last 3 launches on cuda:0: #7 linear, #8 relu (stream 1), #9 sum on cuda:1`:
-  /// oldest first, those of the GPU's other logical devices too;
-  /// empty if there were none.
+  /// oldest first, including those of the GPU's other logical devices; empty if there were none.
   [[nodiscard]] std::string recent_launches(Device device) const;
 
-  /// What is known of copies with another GPU.
+  /// The known path of copies with another GPU.
   [[nodiscard]] std::atomic<PeerPath>& peer_path(const Gpu& other) noexcept {
     return peer_paths_[static_cast<std::size_t>(other.ordinal()) % kMostGpus];
   }
-  /// Those of its logical devices; added before anybody uses one.
+  /// The allocators of its logical devices; all are added before the first use.
   void add(StreamAllocator& allocator) { allocators_.push_back(&allocator); }
   [[nodiscard]] const std::vector<StreamAllocator*>& allocators() const noexcept {
     return allocators_;
   }
 
-  /// Device memory for the test of a pair; null before the first. Under that test's lock.
+  /// Device memory for the test of a pair; null before the first test. Guarded by that test's lock.
   [[nodiscard]] void* probe() const noexcept { return probe_; }
   void set_probe(void* memory) noexcept { probe_ = memory; }
 
  private:
-  static constexpr std::size_t kMostGpus = 64;  // as many as there can be devices of a type
+  static constexpr std::size_t kMostGpus = 64;  // the most devices of a type
   static constexpr std::uint64_t kRecent = 256, kShown = 16;
   struct Recent {
     std::atomic<const char*> name{nullptr};

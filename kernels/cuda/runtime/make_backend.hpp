@@ -4,15 +4,15 @@
 
 #include <braid/core/backend.hpp>
 
-// The door to the CUDA backend, without a CUDA header.
+// Entry to the CUDA backend, without a CUDA header.
 namespace braid::cuda {
 
-/// All CUDA devices; none where there are none. Throws DeviceError if BRAID_CUDA_DEVICES_PER_GPU
-/// cannot be obeyed.
+/// Returns the backend with all CUDA devices, which may be none. Throws as the constructor of
+/// CudaBackend.
 [[nodiscard]] std::unique_ptr<Backend> make_backend();
 
-/// GPUs that this process can use: 0 without a driver, without a GPU, and for every error. Never
-/// throws. `reason`, if given, gets why there are none.
+/// Returns the number of GPUs that this process can use: 0 without a driver, without a GPU, and
+/// after any error. Never throws. If there are none, stores why in `reason`, if given.
 int gpu_count(std::string* reason = nullptr) noexcept;
 
 /// True if the GPUs are emulated on the CPU.

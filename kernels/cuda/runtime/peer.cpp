@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kWords = 16 * 1024;
 constexpr std::size_t kBytes = kWords * sizeof(std::uint32_t);
 
-/// What a word's place says, so that a part that went elsewhere shows too.
+/// A sequence in which each word depends on its position, so that misplaced data is detected too.
 std::vector<std::uint32_t> pattern(const Gpu& a, const Gpu& b) {
   std::vector<std::uint32_t> words(kWords);
   std::uint32_t word = 0x9e3779b9u + static_cast<std::uint32_t>(a.ordinal() * 64 + b.ordinal());
@@ -32,22 +32,22 @@ bool allowed(Gpu& a, Gpu& b, Device device) {
   return true;
 }
 
-/// The driver uses the bus between two GPUs only once access is enabled. Emulated copies need no
-/// access; and it stays off there, so that a kernel that reaches into another device's memory is
-/// found. False where the driver will not, as beyond the number of peers that a GPU may have.
+/// The driver copies directly between two GPUs only if access is enabled. Emulated copies need no
+/// access, and it stays disabled there, so that a kernel that accesses another device's memory is
+/// detected. Returns false if the driver refuses, for example beyond the number of peers of a GPU.
 bool enable([[maybe_unused]] Gpu& from, [[maybe_unused]] Gpu& to, [[maybe_unused]] Device device) {
 #if SIMT_EMULATED
   return true;
 #else
   const DeviceGuard guard(from, device);
   const cudaError_t error = cudaDeviceEnablePeerAccess(to.ordinal(), 0);
-  // by the program itself
+  // enabled by the program itself
   return settle(error, from) || error == cudaErrorPeerAccessAlreadyEnabled;
 #endif
 }
 
-/// Memory for patterns: kept, because cudaFree waits for the whole device. Under the lock of the
-/// test.
+/// Memory for patterns. It is kept, because cudaFree waits for the whole device. Requires the lock
+/// of the test.
 char* probe_memory(Gpu& gpu, Device device) {
   if (gpu.probe() == nullptr) {
     const DeviceGuard guard(gpu, device);
@@ -58,7 +58,7 @@ char* probe_memory(Gpu& gpu, Device device) {
   return static_cast<char*>(gpu.probe());
 }
 
-/// There and back; `a` and `b` are different GPUs.
+/// Copies a pattern there and back, and compares both results. `a` and `b` are different GPUs.
 bool pattern_survives(const PeerEnd& a, const PeerEnd& b) {
   Gpu &gpu_a = a.stream.gpu(), &gpu_b = b.stream.gpu();
   char* const at_a = probe_memory(gpu_a, a.stream.device());
@@ -71,7 +71,7 @@ bool pattern_survives(const PeerEnd& a, const PeerEnd& b) {
     b.ring.to_host(there.data(), at_b, kBytes, b.stream);
     copy_direct(at_a + kBytes, gpu_a, at_b, gpu_b, kBytes, a.stream, b.stream);
     a.ring.to_host(back.data(), at_a + kBytes, kBytes, a.stream);
-  } catch (...) {  // the memory is the next test's
+  } catch (...) {  // the next test uses this memory
     a.stream.settle_or_lose(gpu_b);
     b.stream.settle_or_lose(gpu_a);
     throw;
@@ -120,7 +120,7 @@ void copy_direct(void* to, Gpu& to_gpu, const void* from, Gpu& from_gpu, std::si
   try {
     stream.precede(other);
   } catch (...) {
-    // the other side would not know of the copy: it has to be over before anyone goes on
+    // the other stream does not wait for the copy, so it must be done before the caller continues
     stream.settle_or_lose(other.gpu());
     throw;
   }

@@ -11,15 +11,16 @@ struct PeerEnd {
   PinnedRing& ring;
 };
 
-/// True if copies between the two GPUs may go over the bus between them; else they go through the
-/// host. Asked of the driver and tried at the pair's first use: a pattern goes there and back, and
-/// is compared at both ends, because there are machines whose driver says yes and whose copies
-/// bring other numbers (then a warning is given). The first use waits for what is queued on both
-/// streams; later ones cost an atomic load. What fails is thrown, and tried again at the next use.
+/// True if copies between the two GPUs may be peer copies; else they go through the host. At the
+/// pair's first use, the driver is queried, and a test pattern is copied there and back and
+/// compared at both ends: on some machines the driver reports peer access, but the copies deliver
+/// wrong data. Then a warning is printed. The first use waits for the work queued on both streams;
+/// later uses cost an atomic load. Errors are thrown, and the next use tries again.
 [[nodiscard]] bool peer_copies_work(const PeerEnd& a, const PeerEnd& b);
 
-/// A peer copy, queued on `stream`, one of the two ends', which is after what `other` has queued
-/// and before what it will queue. With one GPU on both ends, a plain copy on the device.
+/// Queues a peer copy on `stream`, the stream of one of the two ends, after the work that `other`
+/// has queued and before its later work. With one GPU on both ends, it is a plain copy on the
+/// device.
 void copy_direct(void* to, Gpu& to_gpu, const void* from, Gpu& from_gpu, std::size_t bytes,
                  CudaStream& stream, CudaStream& other);
 

@@ -8,7 +8,7 @@
 
 namespace braid::cuda {
 
-/// What is wrong with a variable of the emulation; empty on a GPU.
+/// Returns what is wrong with a variable of the emulation; empty on a GPU.
 inline std::string environment_error() {
 #if SIMT_EMULATED
   return simt::environment_error();
@@ -17,8 +17,8 @@ inline std::string environment_error() {
 #endif
 }
 
-/// What the emulation's checker said during this thread's latest call of the runtime, on lines of
-/// its own; empty on a GPU, and if it said nothing.
+/// Returns what the emulation's checker reported during this thread's latest runtime call, on
+/// separate lines; empty on a GPU, and if it reported nothing.
 inline std::string report_of_call() {
 #if SIMT_EMULATED
   const std::string report = simt::report_of_call();
@@ -28,7 +28,7 @@ inline std::string report_of_call() {
 #endif
 }
 
-/// What it said when the GPU was lost to it, likewise.
+/// Returns, in the same form, the checker's report that made the GPU lost; empty if there is none.
 inline std::string report_of_loss([[maybe_unused]] int ordinal) {
 #if SIMT_EMULATED
   const std::string report = simt::report_of_loss(ordinal);

@@ -46,7 +46,7 @@ void PinnedRing::queue(void* to, const void* from, std::size_t bytes, cudaMemcpy
   check(cudaMemcpyAsync(to, from, bytes, kind, stream.get()), "cudaMemcpyAsync", gpu_, device_);
   try {
     stream.record(piece.copied);
-  } catch (...) {  // without its event the piece would be used again too early
+  } catch (...) {  // without its event the piece would be reused too early
     stream.settle_or_lose(gpu_);
     throw;
   }
@@ -85,7 +85,7 @@ void PinnedRing::to_host(void* to, const void* from, std::size_t bytes, CudaStre
     annotate_host_read(piece.data, part);
     std::memcpy(static_cast<char*>(to) + at, piece.data, part);
   }
-  throw_device_error(device_);  // numbers that a kernel could not make are not handed out
+  throw_device_error(device_);  // data that a kernel could not compute is not returned
 }
 
 void PinnedRing::between(void* to, CudaStream& to_stream, const void* from, CudaStream& from_stream,
@@ -96,7 +96,7 @@ void PinnedRing::between(void* to, CudaStream& to_stream, const void* from, Cuda
     open();
   }
   cudaStream_t reading = from_stream.get(), writing = to_stream.get();
-  // whose events the pieces have
+  // the stream on this ring's GPU, whose events the pieces have
   CudaStream& last = &from_stream.gpu() == &gpu_ ? from_stream : to_stream;
   CudaStream& first = &last == &from_stream ? to_stream : from_stream;
   for (std::size_t at = 0; at < bytes; at += kPieceBytes) {
@@ -118,7 +118,7 @@ void PinnedRing::between(void* to, CudaStream& to_stream, const void* from, Cuda
       }
       if (&last == &from_stream) first.precede(last);
       last.record(piece.copied);
-    } catch (...) {  // the piece would be used again too early
+    } catch (...) {  // the piece would be reused too early
       from_stream.settle_or_lose(to_stream.gpu());
       to_stream.settle_or_lose(from_stream.gpu());
       throw;

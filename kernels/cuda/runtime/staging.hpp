@@ -8,14 +8,15 @@
 
 namespace braid::cuda {
 
-/// Copies between pageable host memory and a device, through a ring of pinned pieces: the DMA
-/// engine reaches only pinned memory, so the driver would stage in any case, and wait for the
-/// stream where we need not.
+/// Copies between pageable host memory and a device, through a ring of pinned pieces. The DMA
+/// engine reaches only pinned memory, so the driver would stage the data in any case, and would
+/// wait for the stream where Braid does not need to.
 ///
-/// To the device: the host memory was read when the call returns, and may go; the copy itself is
-/// queued. To the host: the numbers are there when the call returns. Large copies are a pipeline
-/// over the pieces. One lock a device. Throws OutOfMemoryError (no pinned memory), CudaError,
-/// DeviceLostError; to the host also what kernels reported (device_errors.hpp).
+/// To the device: when the call returns, the host memory has been read and may be freed; the copy
+/// itself is queued. To the host: the data is there when the call returns. Large copies are
+/// pipelined over the pieces. There is one lock per ring. Throws OutOfMemoryError (no pinned
+/// memory), CudaError, DeviceLostError; copies to the host also throw what kernels reported
+/// (device_errors.hpp).
 class PinnedRing {
  public:
   PinnedRing(Gpu& gpu, Device device);
@@ -25,9 +26,10 @@ class PinnedRing {
 
   void to_device(void* to, const void* from, std::size_t bytes, CudaStream& stream);
   void to_host(void* to, const void* from, std::size_t bytes, CudaStream& stream);
-  /// Between two GPUs, one of them this ring's: from the one into a piece on its stream, from there
-  /// to the other on its own. Queued: the host waits only for pieces, where the copy has more parts
-  /// than the ring.
+  /// Copies between two GPUs, one of which is this ring's: from the source into a piece on the
+  /// source's stream, and from there to the target on the target's stream. The copy is queued. The
+  /// host waits only if the next piece of the ring is still in use, for example if the copy has
+  /// more parts than the ring has pieces.
   void between(void* to, CudaStream& to_stream, const void* from, CudaStream& from_stream,
                std::size_t bytes);
 
@@ -37,7 +39,7 @@ class PinnedRing {
  private:
   struct Piece {
     char* data = nullptr;
-    CudaEvent copied;  // the device is done with it
+    CudaEvent copied;  // the device no longer uses the piece
     Piece(Gpu& gpu, Device device) noexcept : copied(gpu, device) {}
   };
   void open();

@@ -24,7 +24,7 @@ bool CudaEvent::done() const {
   if (native_ == nullptr) return true;
   const cudaError_t state = cudaEventQuery(native_);
   if (state == cudaErrorNotReady) {
-    (void)cudaGetLastError();  // an answer, not an error
+    (void)cudaGetLastError();  // not an error
     return false;
   }
   check(state, "cudaEventQuery", gpu_, device_);
@@ -63,7 +63,7 @@ cudaStream_t CudaStream::get() {
 
 void CudaStream::record(Event& event) {
   auto* const own = dynamic_cast<CudaEvent*>(&event);
-  // another backend's event: it counts as done, so the work has to be
+  // an event of another backend counts as done, so the work must be done
   if (own == nullptr) return synchronize();
   cudaStream_t stream = get();
   const DeviceGuard guard(gpu_, device());
@@ -84,7 +84,7 @@ void CudaStream::wait_for(Stream& earlier) {
   if (own == nullptr) return earlier.synchronize();
   try {
     own->precede(*this);
-  } catch (...) {  // who frees memory has to go on: then nothing may use it any more
+  } catch (...) {  // a caller that frees memory continues after the error, so the work must be done
     own->settle_or_lose(gpu_);
     throw;
   }
@@ -100,8 +100,8 @@ void CudaStream::synchronize() {
 void CudaStream::precede(CudaStream& later) {
   if (&later == this || native() == nullptr) return;
   cudaStream_t waiting = later.get();
-  // a wait means the event's last recording, so one event serves all hand-overs, one after the
-  // other
+  // a wait refers to the event's last recording, so one event serves all stream dependencies, one
+  // at a time
   const std::lock_guard lock(mutex_);
   record(handover_);
   const DeviceGuard guard(later.gpu_, later.device());
@@ -113,7 +113,7 @@ bool CudaStream::idle() const noexcept {
   cudaStream_t stream = native_.load(std::memory_order_acquire);
   if (stream == nullptr) return true;
   const cudaError_t state = gpu_.lost() ? cudaErrorUnknown : cudaStreamQuery(stream);
-  if (state == cudaErrorNotReady) (void)cudaGetLastError();  // an answer, not an error
+  if (state == cudaErrorNotReady) (void)cudaGetLastError();  // not an error
   else if (state != cudaSuccess) settle(state, gpu_);
   return state == cudaSuccess;
 }

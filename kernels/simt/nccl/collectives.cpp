@@ -1,6 +1,7 @@
-// What a collective does on the streams of its ranks: each rank takes its numbers down, then, once
-// those it needs are there, writes its result. Between the two lies all that ranks wait for; a rank
-// that needs nobody (the root of a broadcast, the others of a reduce) waits for nobody.
+// What a collective does on the streams of its ranks. First each rank copies its input. When the
+// inputs that a rank needs are there, it writes its result. Ranks wait for each other only between
+// these two steps. A rank that needs no other rank (the root of a broadcast, the non-roots of a
+// reduce) does not wait.
 #include <cstring>
 
 #include <braid/core/error.hpp>
@@ -40,7 +41,7 @@ template <class T>
 T add(const std::vector<const T*>& x, std::size_t i, std::size_t first, std::size_t count,
       Sum order) {
   if (count == 1) return x[first][i];
-  std::size_t left = count - 1;  // the ring: all before, then the last one
+  std::size_t left = count - 1;  // ring: all but the last, then the last
   if (order == Sum::tree)
     for (left = 1; 2 * left < count;) left *= 2;
   return static_cast<T>(add(x, i, first, left, order) +
@@ -56,7 +57,7 @@ void sum(const std::vector<BytesPtr>& from, std::size_t begin, std::size_t count
     reinterpret_cast<T*>(out.data())[i] = add(x, i, 0, x.size(), order);
 }
 
-/// What the rank receives, of what all have sent.
+/// Computes what the rank receives from what all ranks have sent.
 Bytes result_of(const Part& part, const std::vector<BytesPtr>& sent, Sum order) {
   const std::size_t size = bytes_of(part.type);
   Bytes out(part.receives() * size);
@@ -81,8 +82,8 @@ Bytes result_of(const Part& part, const std::vector<BytesPtr>& sent, Sum order) 
   return out;
 }
 
-/// An operation on [p, p + bytes) of its device: both checkers are asked. With the runtime's lock
-/// free.
+/// Reports an access of an operation to [p, p + bytes) on its device to both checkers. Requires
+/// that the runtime's lock is not held.
 void touch(Runtime& r, Op& op, const AllocationPtr& allocation, char* p, std::size_t bytes,
            Access access) {
   bool fine = false;
@@ -93,7 +94,7 @@ void touch(Runtime& r, Op& op, const AllocationPtr& allocation, char* p, std::si
   if (fine) r.ask_checker(op, [&] { check_range(p, bytes, access == Access::write); });
 }
 
-/// The allocation of the device that holds [p, p + bytes), or null. Under the lock.
+/// Returns the device's allocation that contains [p, p + bytes), or null. Under the lock.
 AllocationPtr find(Runtime& r, const void* p, std::size_t bytes, int device) {
   const AllocationPtr allocation = r.find_allocation(p);
   if (!allocation || allocation->place != Place::device || allocation->device != device ||

@@ -15,8 +15,8 @@ using Result = int;
 inline constexpr Result kSuccess = 0, kUnhandledCudaError = 1, kInternalError = 3,
                         kInvalidArgument = 4, kInvalidUsage = 5, kRemoteError = 6, kInProgress = 7;
 
-/// The ranks that share an id. What a hung collective waits for is the abort of any of them: all of
-/// them are given up then.
+/// The ranks that share an id. A hung collective waits until any of them is aborted. The abort of
+/// one rank aborts all.
 struct Clique {
   std::vector<int> devices;  // by rank; -1: not there yet
   std::mutex mutex;
@@ -50,18 +50,19 @@ struct Part {
   std::size_t count;
   int type, root;
   cudaStream_t stream;
-  /// Elements that it reads, and that it writes.
+  /// The number of elements that it reads, and that it writes.
   [[nodiscard]] std::size_t sends() const noexcept;
   [[nodiscard]] std::size_t receives() const noexcept;
 };
 
-/// Bytes of an element; 0 for a type that there is not here.
+/// Returns the bytes of an element, or 0 for an unsupported type.
 [[nodiscard]] std::size_t bytes_of(int type) noexcept;
-/// What the library says of a part at once. ncclSuccess, ncclInvalidArgument for memory that is not
-/// the device's, ncclUnhandledCudaError for its stream or a lost device.
+/// Returns the library's immediate result for a part: ncclSuccess, ncclInvalidArgument for memory
+/// that does not belong to the device, or ncclUnhandledCudaError for a wrong stream or a lost
+/// device.
 [[nodiscard]] Result check(const Part& part);
-/// Queues a collective on the streams of its parts: all ranks of a clique, or some, who then wait
-/// until an abort; `stalls`: they wait in any case. Adds in the order `sum`.
+/// Queues a collective on the streams of its parts. If only some ranks of the group take part, they
+/// wait until an abort; with `stalls`, they wait in any case. Adds in the order `sum`.
 void enqueue(const std::vector<Part>& parts, bool stalls, Sum sum);
 
 }  // namespace braid::simt::nccl

@@ -25,7 +25,7 @@ State& state() {
   return the_one;
 }
 
-/// The state, locked for as long as this lives.
+/// The state, locked during the lifetime of this object.
 struct Locked {
   State& s = state();
   const std::lock_guard<std::mutex> lock{s.mutex};

@@ -5,17 +5,17 @@ struct ncclComm;
 
 namespace braid::simt::nccl {
 
-/// A call of one of the library's functions: counted, and, where the fault says so, held up or made
-/// to fail.
+/// A call of one of the library's functions. It is counted, and delayed or made to fail if the
+/// injected fault says so.
 class Entry {
  public:
-  /// `comm` is the communicator that is used, for the rule of one thread at a time; null where
-  /// there is none or the call may come from any thread.
+  /// `comm` is the communicator that is used, to check that one thread uses it at a time. It is
+  /// null if there is none, or if any thread may make the call.
   explicit Entry(ncclComm* comm = nullptr);
   ~Entry();
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
-  /// ncclSuccess, or what the call has to return.
+  /// Returns ncclSuccess, or what the call must return.
   [[nodiscard]] Result result() const noexcept { return result_; }
 
  private:
@@ -23,10 +23,10 @@ class Entry {
   Result result_ = kSuccess;
 };
 
-/// What holds from the faulty call on; asking counts as its showing.
+/// Return true from the faulty call on. Once one has returned true, failed() is true.
 [[nodiscard]] bool answers_in_progress();
 [[nodiscard]] bool answers_remote_error();
-/// True for the one collective that is to stall.
+/// Returns true for the one collective that must stall.
 [[nodiscard]] bool take_stall();
 void hang_after_abort();
 void misuse(const std::string& text);

@@ -25,7 +25,7 @@ using Id = std::array<char, 128>;
 struct UniqueId {
   char internal[128];
 };
-struct Config {  // as far as every version from 2.17 on has it
+struct Config {  // the fields that all versions from 2.17 on have
   std::size_t size;
   unsigned int magic, version;
   int blocking, cga_cluster_size, min_ctas, max_ctas;
@@ -34,8 +34,8 @@ struct Config {  // as far as every version from 2.17 on has it
 
 struct Library {
   std::mutex mutex;
-  std::list<ncclComm> comms;                  // ended ones stay, so that a late use can be told
-  std::map<Id, std::vector<Comm>> gathering;  // by id: the ranks that are there, until all are
+  std::list<ncclComm> comms;                  // ended ones stay, to detect a late use
+  std::map<Id, std::vector<Comm>> gathering;  // by id: the ranks that have arrived, until all have
   std::uint64_t ids = 0;
   std::string last_error;
 };
@@ -46,7 +46,7 @@ Library& library() {
   return the_one;
 }
 
-/// What a thread has between ncclGroupStart and ncclGroupEnd.
+/// The state of a thread between ncclGroupStart and ncclGroupEnd.
 struct Group {
   int depth = 0;
   Result failure = kSuccess;
@@ -54,7 +54,7 @@ struct Group {
 };
 thread_local Group group;
 
-/// In a group the first failure is what its end returns.
+/// In a group, ncclGroupEnd returns the first failure.
 Result fail(Result result, std::string text) {
   Library& all = library();
   {
@@ -76,12 +76,12 @@ bool usable(Comm comm, const char* function) {
   return known;
 }
 
-/// The collectives of a group, each with the ranks that take part. ncclInvalidUsage where the
-/// ranks' calls do not match.
+/// Collects the collectives of a group, each with the ranks that take part. Returns
+/// ncclInvalidUsage if the ranks' calls do not match.
 Result match(const std::vector<Part>& parts, std::vector<std::vector<Part>>& collectives) {
-  // by rank: how many of its calls were seen
+  // by rank: the number of its calls so far
   std::map<Clique*, std::vector<std::size_t>> next;
-  // the collective of a clique's i-th calls
+  // the collective of the i-th calls of a group of ranks
   std::map<std::pair<Clique*, std::size_t>, std::size_t> at;
   for (const Part& part : parts) {
     std::vector<std::size_t>& counts = next[part.clique.get()];
@@ -101,7 +101,8 @@ Result match(const std::vector<Part>& parts, std::vector<std::vector<Part>>& col
   return kSuccess;
 }
 
-/// A thread's group is over: what it has begun goes on when its communicators are asked.
+/// Called when a thread's group ends. What it has started continues when its communicators are
+/// polled.
 Result finish_group() {
   Group done = std::exchange(group, {});
   if (done.failure != kSuccess) return done.failure;
@@ -150,7 +151,7 @@ const char* get_last_error(Comm) {
   return text.c_str();
 }
 
-/// All ranks are there: they are a clique, unless two are on one device.
+/// Called when all ranks have arrived. Makes them a group of ranks; fails if two are on one device.
 void join(Library& all, std::vector<Comm>& ranks) {
   const auto clique = std::make_shared<Clique>();
   Result result = kSuccess;
@@ -264,7 +265,7 @@ Result comm_destroy(Comm comm) {
 }
 
 Result comm_abort(Comm comm) {
-  const Entry entry;  // from any thread
+  const Entry entry;  // may be called from any thread
   const Result result = end(comm, "ncclCommAbort", true);
   hang_after_abort();
   return entry.result() != kSuccess ? entry.result() : result;

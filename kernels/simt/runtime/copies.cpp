@@ -28,7 +28,7 @@ struct Copy {
   [[nodiscard]] bool peer() const { return to_device >= 0; }
 };
 
-// One end of a copy.
+// The destination or the source of a copy.
 struct Side {
   char* p = nullptr;
   std::size_t pitch = 0;
@@ -37,7 +37,7 @@ struct Side {
   [[nodiscard]] char* row(std::size_t i) const { return p + i * pitch; }
 };
 
-// What is wrong with memory in a call, under the lock; cudaSuccess if nothing is.
+// Checks the memory that a call uses. Returns cudaSuccess if it is valid. Under the lock.
 cudaError_t check_side(Runtime& r, const char* call, Side& side, std::size_t width,
                        std::size_t height, int device, bool peer, Location where) {
   const std::size_t span = (height - 1) * side.pitch + width;
@@ -101,8 +101,8 @@ cudaError_t check_kind(Runtime& r, const Copy& copy, const Side& to, const Side&
   return cudaSuccess;
 }
 
-// True if a row of one side shares bytes with a row of the other. Rows that lie between one
-// another's do not.
+// True if a row of one side shares bytes with a row of the other. Rows may be interleaved without
+// sharing bytes.
 bool overlap(const Side& to, const Side& from, std::size_t width, std::size_t height) {
   for (std::size_t i = 0; i < height; ++i) {
     const std::ptrdiff_t ahead = (to.row(i) - from.p) / static_cast<std::ptrdiff_t>(from.pitch);
@@ -115,7 +115,7 @@ bool overlap(const Side& to, const Side& from, std::size_t width, std::size_t he
   return false;
 }
 
-// The bytes move: in the executor.
+// Moves the bytes. Runs in the executor.
 void run_copy(Runtime& r, Op& op, const Side& to, const Side& from, std::size_t width,
               std::size_t height) {
   bool fine = true;
@@ -209,8 +209,9 @@ cudaError_t queue_copy(Runtime& r, const Copy& copy, cudaStream_t handle, Locati
       if (from.place == Place::pinned) r.watch(op, from.allocation, from.row(i), width, false);
       if (to.place == Place::pinned) r.watch(op, to.allocation, to.row(i), width, true);
     }
-    // CUDA's table of what is synchronous to the host: to pageable memory, and within the host,
-    // always; a blocking call unless it copies within devices or stages.
+    // What is synchronous with the host, according to CUDA's documentation: copies to pageable
+    // memory and within the host, always; blocking calls, except copies with a staged source and
+    // copies within device memory that are not peer copies.
     const bool within_devices = to.place == Place::device && from.place == Place::device;
     wait = to.place == Place::pageable || host_only ||
            (copy.blocking && ((!within_devices && !staged) || copy.peer()));

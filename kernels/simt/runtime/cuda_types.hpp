@@ -1,7 +1,7 @@
 #pragma once
-// The types of the CUDA runtime API that the host twin has: the toolkit's names and numbers,
-// without graphs, textures and interprocess handles. The enumerations have a fixed type, so that a
-// wrong value is a value.
+// The types of the CUDA runtime API that the emulation has, with the toolkit's names and values,
+// without graphs, textures and interprocess handles. The enumerations have a fixed underlying type,
+// so that an invalid value is well-defined.
 #include <cstddef>
 
 enum cudaError : int {
@@ -158,7 +158,7 @@ enum cudaMemPoolAttr : int {
   cudaMemPoolAttrUsedMemHigh = 8,
 };
 
-// Handles are numbers of our own, never addresses: a wrong one is found, not followed.
+// Handles are our own numbers, never addresses: an invalid one is detected, not dereferenced.
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
 typedef struct CUmemPoolHandle_st* cudaMemPool_t;
@@ -180,7 +180,7 @@ inline constexpr unsigned cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1
                           cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4,
                           cudaDeviceMapHost = 8;
 
-/// The fields of the toolkit's struct that mean something here; their names are the toolkit's.
+/// The fields of the toolkit's struct that have a meaning here, with the toolkit's names.
 struct cudaDeviceProp {
   char name[256];
   std::size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor,

@@ -15,8 +15,8 @@ using detail::runtime_call;
 
 namespace {
 
-// The device that is emulated has the instructions of sm_80 and the limits of an H100, as kernels
-// are told (SIMT_SHARED's limit is config().shared_limit).
+// The emulated device has the instructions of sm_80 and the limits of an H100. The limit of shared
+// memory is config().shared_limit, which also applies to kernels (SIMT_SHARED).
 constexpr int kMajor = 8, kMinor = 0, kMultiprocessors = 4, kThreads = 1024,
               kThreadsPerMultiprocessor = 2048, kBlocksPerMultiprocessor = 32;
 constexpr int kRegisters = 65536, kVersion = 13000, kSharedPerBlock = 48 << 10, kReserved = 1 << 10,
@@ -49,7 +49,7 @@ cudaDeviceProp properties_of(const Runtime& r, int device) {
   return p;
 }
 
-// The value of an attribute; false for one that the twin does not have.
+// Gets the value of an attribute. Returns false for one that the emulation does not have.
 bool attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute, int& value) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock: value = p.maxThreadsPerBlock; break;
@@ -120,7 +120,7 @@ cudaError_t version(const char* call, int* out) {
   });
 }
 
-// Turns the current device's access to `peer` on or off.
+// Enables or disables the current device's access to `peer`.
 cudaError_t peer_access(const char* call, int peer, bool on) {
   return runtime_call(call, [&](Runtime& r) {
     {
@@ -150,7 +150,7 @@ cudaError_t cudaGetDeviceCount(int* count, Location) {
 cudaError_t cudaSetDevice(int device, Location) {
   return runtime_call("cudaSetDevice", [&](Runtime& r) {
     if (!known(r, device)) return cudaErrorInvalidDevice;
-    current_device = device;  // on a lost device too: its calls tell
+    current_device = device;  // also for a lost device: its calls report the loss
     return cudaSuccess;
   });
 }

@@ -5,7 +5,8 @@
 
 namespace braid::simt::detail {
 
-/// Finds an error by its name or number ("cudaErrorMemoryAllocation", "2"). False for what is none.
+/// Finds an error by its name or number ("cudaErrorMemoryAllocation", "2"). Returns false if there
+/// is no such error.
 bool find_error(std::string_view name, cudaError_t& code);
 
 }  // namespace braid::simt::detail

@@ -1,7 +1,7 @@
 #pragma once
 
-// Names and texts of errors, as the toolkit has them, so that messages read alike in all builds.
-// Included where cudaError_t is known: the emulation's, or the toolkit's in tests/ptx.
+// The toolkit's names and texts of errors, so that messages are the same in all builds. Include it
+// where cudaError_t is declared: the emulation's, or the toolkit's in tests/ptx.
 namespace braid::simt::detail {
 
 struct ErrorText {

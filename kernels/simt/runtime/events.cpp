@@ -85,7 +85,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event, Location where) {
     const Runtime::Lock lock(r.mutex);
     const auto e = r.find_event(event, "cudaEventDestroy", where);
     if (!e) return cudaErrorInvalidResourceHandle;
-    // A record that is not done yet runs all the same.
+    // A record that is still pending runs nevertheless.
     const auto number = reinterpret_cast<std::uintptr_t>(event);
     Runtime::keep_dead(r.dead_events, number, {e->created, where});
     r.events.erase(number);
@@ -113,8 +113,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
       const auto e = r.find_event(event, "cudaStreamWaitEvent", where);
       if (!e) return cudaErrorInvalidResourceHandle;
       if (const cudaError_t sticky = r.sticky_of(s->device); sticky != cudaSuccess) return sticky;
-      // What the event holds now is waited for, whatever is recorded later; an event never recorded
-      // counts as over.
+      // Waits for the event's present record, whatever is recorded later. An event that was never
+      // recorded counts as complete.
       if (!e->record) return cudaSuccess;
       r.enqueue(*s, detail::OpKind::wait, "cudaStreamWaitEvent", where, nullptr, {e->record});
     }
@@ -152,7 +152,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event, Location where) {
       op = e->record;
       device = e->device;
     }
-    if (op) r.run_some();  // a program that asks until the answer is yes gets on
+    if (op) r.run_some();  // so that a program that polls makes progress
     const Runtime::Lock lock(r.mutex);
     if (const cudaError_t sticky = r.sticky_of(device); sticky != cudaSuccess) return sticky;
     if (op && !op->done) return cudaErrorNotReady;

@@ -15,8 +15,8 @@ thread_local std::uint64_t reports_before = 0;
 
 namespace {
 
-// Operations that may be kept for describe_op and happens_before; beyond that the oldest that are
-// done count as ordered with everything.
+// The number of operations that are kept for describe_op and happens_before. Beyond it, the oldest
+// completed operations count as ordered with everything.
 constexpr std::size_t kKeptOps = std::size_t{1} << 20, kPruneFrom = 4096;
 
 struct Executing {
@@ -24,7 +24,7 @@ struct Executing {
   ~Executing() { executing = false; }
 };
 
-// What an operation throws, as text.
+// Runs an operation. Returns the text of what it throws, or an empty string.
 std::string failure_of(const std::function<void(Op&)>& run, Op& op) {
   try {
     run(op);
@@ -54,7 +54,7 @@ OpPtr Runtime::enqueue(StreamState& stream, OpKind kind, const char* call, Locat
     op->clock.join(other.clock);
     if (other.last && !other.last->done) op->needs.push_back(other.last);
   };
-  // The legacy default stream waits for all blocking streams of its device, and they for it.
+  // The legacy default stream waits for all blocking streams of its device, and they wait for it.
   if (stream.legacy) {
     ++legacy_count;
     for (const auto& [number, other] : streams)
@@ -75,8 +75,8 @@ OpPtr Runtime::enqueue(StreamState& stream, OpKind kind, const char* call, Locat
   ++pending;
   ops.push_back(op);
   if (ops.size() > kPruneFrom) {
-    // What was over before the oldest waiting operation was queued is ordered before everything
-    // that can still run.
+    // Operations that were complete before the oldest waiting operation was queued are ordered
+    // before everything that can still run.
     const Op* oldest = nullptr;
     for (const auto& busy : active)
       if (!oldest || busy->queue.front()->id < oldest->id) oldest = busy->queue.front().get();
@@ -130,9 +130,9 @@ bool Runtime::run_one(Lock& lock) {
       break;
   }
   const OpPtr op = stream->queue.front();
-  // the operations of a stream run in their order, so the streams say all
+  // operations of a stream run in order, so the sequence of streams determines the whole order
   schedule = (schedule ^ op->slot) * 0x9e3779b97f4a7c15ULL;
-  // a lost device runs nothing more
+  // a lost device runs nothing more, except operations that must always run
   const bool dead = sticky_of(op->device) != cudaSuccess && !op->always;
   std::function<void(Op&)> run = std::move(op->run);
   if (op->kind == OpKind::host_function && !dead) {
@@ -166,9 +166,9 @@ void Runtime::finish(Op& op, StreamState& stream) {
     std::erase_if(active, [&](const auto& s) { return s.get() == &stream; });
 }
 
-// The program may wait, without a call of ours, for what the function does, and the function for
-// what the program does: so it has its own thread, and what the function may know, the host may
-// know from its start on.
+// The program may wait for the function's effects without a runtime call, and the function for the
+// program's. So the function has its own thread, and everything that the function may know counts
+// as known to the host from the function's start.
 void Runtime::start_host_function(const OpPtr& op, const std::shared_ptr<StreamState>& stream,
                                   std::function<void(Op&)> run, Lock& lock) {
   op->running = true;
@@ -208,8 +208,8 @@ void Runtime::run_until(const std::function<bool()>& pred) {
       while (!pred() && run_one(lock)) {}
       if (pred() || !host_functions) return;
     }
-    // What is left stands behind a host function. Other threads may run what they wait for
-    // meanwhile.
+    // The remaining operations wait for a host function. Other threads may meanwhile run what they
+    // wait for.
     Lock lock(mutex);
     if (!pred() && host_functions) finished.wait_for(lock, kAgain);
   }
@@ -270,7 +270,7 @@ void Runtime::synchronize_device(int device) {
   learn(clock);
 }
 
-// Asked by the checker of kernels (device_memory.hpp).
+// Called by the checker of kernels (device_memory.hpp).
 bool happens_before(std::uint32_t earlier, std::uint32_t later) {
   if (earlier == 0 || later == 0 || earlier == later) return true;
   Runtime& r = runtime();

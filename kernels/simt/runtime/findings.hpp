@@ -5,8 +5,7 @@
 
 namespace braid::simt::detail {
 
-/// The kind of report that a finding of the emulation becomes when a copy, a memset or a free
-/// caused it.
+/// Returns the kind of report for a finding that was caused by a copy, a memset or a free.
 [[nodiscard]] inline ReportKind kind_of(Finding finding) noexcept {
   switch (finding) {
     case Finding::race:
@@ -18,7 +17,7 @@ namespace braid::simt::detail {
   }
 }
 
-/// The code that a GPU would give for it.
+/// Returns the error code that a GPU would return for it.
 [[nodiscard]] inline cudaError_t code_of(Finding finding) noexcept {
   switch (finding) {
     case Finding::bad_launch: return cudaErrorInvalidConfiguration;

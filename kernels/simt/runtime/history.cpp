@@ -50,7 +50,7 @@ std::optional<Conflict> History::check(const Segment& segment, const Op& op, Acc
                         describe(freed)};
   }
   if (segment.allocated && !ordered(*segment.allocated, op)) {
-    // the block went on before its free had its turn
+    // the block was allocated again before this free, which was queued earlier, has run
     const bool again = access == Access::free && op.id < segment.allocated->id;
     return Conflict{
         again ? ReportKind::use_after_free : ReportKind::use_before_alloc, segment.allocated,

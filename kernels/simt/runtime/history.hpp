@@ -11,22 +11,23 @@
 
 namespace braid::simt::detail {
 
-/// allocate and free are a sub-allocator's, or cudaMallocAsync's; release is the end of the whole
-/// allocation, whatever blocks it has.
+/// allocate and free are calls of a sub-allocator or cudaMallocAsync. release frees the whole
+/// allocation, whatever blocks it contains.
 enum class Access : std::uint8_t { read, write, allocate, free, release };
 
-/// Two operations that must not be as they are.
+/// Two operations that conflict.
 struct Conflict {
   ReportKind kind;
-  OpPtr earlier;     ///< the one that was there first
+  OpPtr earlier;     ///< the one that was recorded first
   std::string text;  ///< `was freed by …`
 };
 
-/// Who last touched which bytes of one allocation, and which of them a sub-allocator holds.
-/// Accesses come in the order of execution, which is one of the orders that the clocks allow.
+/// Records which operations last accessed which bytes of one allocation, and which bytes a
+/// sub-allocator holds. Accesses are recorded in execution order, which is one of the orders that
+/// the clocks allow.
 class History {
  public:
-  /// Notes the access and returns the first conflict with an earlier one.
+  /// Records the access and returns the first conflict with an earlier one.
   std::optional<Conflict> touch(const OpPtr& op, std::uintptr_t begin, std::uintptr_t end,
                                 Access access);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kLogged = 65536;
 
-// `braid::cuda::relu<float>` of `void braid::cuda::relu<float>(float*, long)`.
+// Returns `braid::cuda::relu<float>` for `void braid::cuda::relu<float>(float*, long)`.
 std::string function_name(const void* function) {
   Dl_info info{};
   if (!dladdr(const_cast<void*>(function), &info) || !info.dli_sname)
@@ -25,7 +25,8 @@ std::string function_name(const void* function) {
       abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), std::free);
   if (status != 0 || !text) return info.dli_sname;
   std::string name = text.get();
-  // The parameters are the last bracket of depth 0; templates show the return type before the name.
+  // The parameters are the last parentheses at depth 0. Templates have the return type before the
+  // name.
   int depth = 0;
   std::size_t end = name.size();
   for (std::size_t i = name.size(); i-- > 0;) {

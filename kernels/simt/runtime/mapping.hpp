@@ -3,8 +3,8 @@
 
 namespace braid::simt::detail {
 
-/// Address space of a large block. Once its bytes are gone, the addresses stay taken until the
-/// mapping ends, so that a late use meets nobody else's memory.
+/// The address space of a large block. After its bytes are freed, the addresses stay reserved until
+/// the mapping is destroyed, so that a late access cannot reach other memory.
 class Mapping {
  public:
   /// Throws std::bad_alloc.
@@ -14,7 +14,7 @@ class Mapping {
   Mapping& operator=(const Mapping&) = delete;
   [[nodiscard]] char* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  /// Gives the bytes back, not the addresses.
+  /// Frees the bytes, but keeps the addresses reserved.
   void discard() noexcept;
 
  private:

@@ -16,7 +16,7 @@
 namespace braid::simt::detail {
 namespace {
 
-// cudaMalloc's alignment; a red zone, so that no two allocations touch
+// cudaMalloc's alignment, and a red zone, so that no two allocations are adjacent
 constexpr std::size_t kAlign = 512, kRedZone = 512;
 constexpr std::size_t kQuarantine = std::size_t{16} << 20, kLargestKept = std::size_t{1} << 20;
 constexpr std::size_t kGone = 4096, kGoneBytes = std::size_t{1} << 40;
@@ -93,7 +93,7 @@ cudaError_t Runtime::allocate(void** pointer, std::size_t bytes, Place place, St
         tell_allocated(op, allocation->base, allocation->bytes);
       });
     }
-  } catch (...) {  // no host memory: nothing is left of the block
+  } catch (...) {  // no host memory: undo the allocation
     {
       const Lock lock(mutex);
       devices[static_cast<std::size_t>(device)].used -= allocation->charged;
@@ -163,7 +163,7 @@ void Runtime::bury(const AllocationPtr& allocation) {
   const bool keep = !allocation->registered && allocation->bytes <= kLargestKept;
   if (!allocation->registered && !allocation->mapping)
     std::memset(allocation->base, kPoison, allocation->bytes);
-  // a kernel that comes late finds freed memory, not unknown memory
+  // a late kernel finds freed memory, not unknown memory
   if (keep) annotate_freed(allocation->base, allocation->bytes);
   std::vector<AllocationPtr> leaving;
   {
@@ -222,18 +222,17 @@ void Runtime::tell_allocated(const Op& op, void* p, std::size_t bytes) {
   annotate_allocated(p, bytes);
   constexpr ReportKind kind = ReportKind::use_before_alloc;
   ask_checker(op, [&] { check_block(p, bytes); }, &kind);
-  annotate_allocated(p, bytes);  // the check counts as a write: uninitialised again
+  annotate_allocated(p, bytes);  // the check counts as a write: mark it as uninitialised again
 }
 
 void Runtime::ask_release(const Op& op, const Allocation& allocation, ReportKind kind) {
-  // whatever blocks a sub-allocator had taken back
+  // even if a sub-allocator has freed some of its blocks
   annotate_allocated(allocation.base, allocation.bytes);
   ask_checker(
       op, [&] { check_touched(allocation.base, allocation.bytes, allocation.bytes); }, &kind);
 }
 
-// The cells of bytes that nothing has touched cost no memory: the kernel of the system knows which
-// do.
+// Cells of bytes that nothing has accessed occupy no physical memory. mincore tells which pages do.
 void check_touched(char* p, std::size_t bytes, std::size_t most) {
   const Region* const region = MemoryMap::instance().find(p);
   if (!region) return;
@@ -253,7 +252,7 @@ void check_touched(char* p, std::size_t bytes, std::size_t most) {
   std::size_t seen = 0;
   for (std::size_t i = 0; i < resident.size(); ++i) {
     if (!(resident[i] & 1) || seen++ % step != 0) continue;
-    // Cells start at the begin of a page, so that a page has the cells of whole words.
+    // Cells start at the beginning of a page, so that a page contains the cells of whole words.
     const std::size_t at = ((begin + i) * page - cells) / sizeof(Cell) * 4;
     const std::size_t from = std::max(at, offset), to = std::min(at + per_page, offset + bytes);
     if (from < to) check_range(region->begin + from, to - from, true);

@@ -41,7 +41,7 @@ cudaError_t malloc_async(Runtime& r, void** pointer, std::size_t bytes, cudaStre
             : cudaErrorInvalidResourceHandle;
 }
 
-// Pinned memory, freed or unregistered.
+// Frees or unregisters pinned memory.
 cudaError_t free_pinned(Runtime& r, void* pointer, bool registered, const char* call,
                         Location where) {
   const detail::AllocationPtr allocation = r.take(pointer, Place::pinned, registered, call, where);
@@ -81,8 +81,8 @@ cudaError_t cudaFree(void* pointer, Location where) {
       const detail::AllocationPtr allocation =
           r.take(pointer, Place::device, false, "cudaFree", where);
       if (!allocation) return cudaErrorInvalidValue;
-      // Memory of cudaMallocAsync is freed without a wait: all that may use it runs, but the host
-      // learns nothing of it.
+      // Memory of cudaMallocAsync is freed without a wait: every operation that may use it is run,
+      // but the host does not learn that they are complete.
       if (allocation->async) r.run_all();
       else r.synchronize_device(allocation->device);
       r.free_now(allocation, "cudaFree", where);
@@ -107,7 +107,7 @@ cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPo
       const Runtime::Lock lock(r.mutex);
       const auto on = r.find_stream(stream, "cudaMallocFromPoolAsync", where);
       if (!on) return cudaErrorInvalidResourceHandle;
-      // memory of another device than the stream's: not emulated
+      // memory of a device other than the stream's is not emulated
       if (device != on->device) return cudaErrorInvalidValue;
     }
     return malloc_async(r, pointer, bytes, stream, "cudaMallocFromPoolAsync", where);
@@ -275,7 +275,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
       case cudaMemPoolReuseFollowEventDependencies:
       case cudaMemPoolReuseAllowOpportunistic:
       case cudaMemPoolReuseAllowInternalDependencies:
-        return cudaSuccess;  // fresh addresses every time: there is no reuse to steer
+        return cudaSuccess;  // the emulated pools do not reuse memory
       default: return cudaErrorInvalidValue;
     }
   });
@@ -303,7 +303,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 }
 
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t, Location) {
-  // Nothing is cached: what is freed is free.
+  // Nothing is cached: freed memory is free immediately.
   return runtime_call("cudaMemPoolTrimTo", [&](Runtime& r) {
     return pool_device(r, pool) < 0 ? cudaErrorInvalidValue : cudaSuccess;
   });

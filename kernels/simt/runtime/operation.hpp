@@ -13,7 +13,7 @@
 namespace braid::simt::detail {
 
 /// A vector clock: for each slot (a stream, or the host) the number of the last operation there
-/// that is known to be over.
+/// that is known to be complete.
 class Clock {
  public:
   [[nodiscard]] std::uint32_t at(std::uint32_t slot) const noexcept {
@@ -47,9 +47,9 @@ enum class OpKind : std::uint8_t {
 
 struct StreamState;
 
-/// One operation: something in a stream's queue, or (kind host) a point in the host's time at which
-/// memory was freed. Its clock is known when it is queued and never changes, so what is ordered
-/// with what does not depend on the order in which the executor runs things.
+/// One operation: an entry of a stream's queue, or (kind host) a point in the host's time at which
+/// memory was freed. Its clock is known when it is queued and never changes. Whether two operations
+/// are ordered therefore does not depend on the order in which the executor runs them.
 struct Op : std::enable_shared_from_this<Op> {
   std::uint32_t id = 0;
   OpKind kind = OpKind::host;
@@ -57,24 +57,24 @@ struct Op : std::enable_shared_from_this<Op> {
   const std::string* kernel = nullptr;  ///< name of the kernel
   std::shared_ptr<const Closure> body;  ///< the kernel with its arguments, until it has run
   int device = 0;
-  std::uint64_t stream = 0;  ///< number of the stream; 0 the legacy default stream
+  std::uint64_t stream = 0;  ///< number of the stream; 0: the legacy default stream
   bool on_stream = false;
   Location where;
   Clock clock;
   std::uint32_t slot = 0, tick = 0;
-  /// when it was queued, the host knew that all operations up to this one were over
+  /// when this was queued, the host knew that all operations up to this id were complete
   std::uint32_t covered = 0;
-  /// what must be done before, beyond the order of the stream
+  /// operations that must be done before, in addition to the stream's order
   std::vector<std::shared_ptr<Op>> needs;
   std::function<void(Op&)> run;  ///< the work; called without the runtime's lock
   bool running = false;          ///< a host function that has started and is not done
   bool done = false;
-  bool always = false;                         ///< runs on a lost device too: it gives memory back
+  bool always = false;                         ///< also runs on a lost device: it frees memory
   std::chrono::steady_clock::time_point time;  ///< when it was done
 };
 using OpPtr = std::shared_ptr<Op>;
 
-/// True if `earlier` is over before `later` starts, whatever the executor does.
+/// True if `earlier` is complete before `later` starts, whatever order the executor chooses.
 [[nodiscard]] inline bool ordered(const Op& earlier, const Op& later) noexcept {
   return &earlier == &later || later.clock.at(earlier.slot) >= earlier.tick;
 }
@@ -83,7 +83,7 @@ using OpPtr = std::shared_ptr<Op>;
 [[nodiscard]] std::string describe(const Op& op);
 /// `train.cpp:12`.
 [[nodiscard]] std::string describe(Location where);
-/// The part of the path behind the last slash.
+/// Returns the part of the path after the last slash.
 [[nodiscard]] std::string base_name(const char* path);
 
 }  // namespace braid::simt::detail

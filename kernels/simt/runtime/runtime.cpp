@@ -47,7 +47,7 @@ std::size_t bytes_of(const char* name, std::string_view text) {
   return static_cast<std::size_t>(value) << shift;
 }
 
-// `a:b:c`, cut.
+// Splits `a:b:c` at the colons.
 std::vector<std::string_view> parts(std::string_view text) {
   std::vector<std::string_view> list;
   for (std::size_t at = 0; at <= text.size();) {
@@ -102,10 +102,10 @@ std::pair<StreamOrder, std::uint64_t> parse_order(std::string_view text) {
 Runtime::Runtime() {
   ticks.push_back(0);  // the host
   try {
-    (void)config();  // the variables of kernels
+    (void)config();  // checks the variables of kernels
     read_environment();
   } catch (const braid::Error& e) {
-    // calls of the runtime do not throw: the engine does, see environment_error
+    // runtime calls do not throw; the engine does, see environment_error
     environment_error = e.what();
     devices.clear();
   }
@@ -121,7 +121,7 @@ void Runtime::read_environment() {
     count = number("BRAID_SIMT_DEVICES", text, "a number of devices", text);
   if (count > kMostDevices)
     bad("BRAID_SIMT_DEVICES", str("at most ", kMostDevices), std::to_string(count));
-  // of each device; the last one of all that follow
+  // of each device; the last value applies to all that follow
   std::vector<std::size_t> memory{kDefaultMemory};
   if (const auto text = env("BRAID_SIMT_MEMORY"); !text.empty()) {
     memory.clear();
@@ -157,7 +157,7 @@ void Runtime::clear() {
     quarantine_bytes = 0, gone.clear(), gone_order.clear(), gone_bytes = 0, last_text.clear(),
     injection = {}, call_count = legacy_count = 0;
     calls_of.clear();
-    // The host knows everything now: what was is ordered before all that comes.
+    // The host now knows everything: earlier operations are ordered before all later ones.
     for (std::uint32_t slot = 0; slot < ticks.size(); ++slot) host.set(slot, ticks[slot]);
     for (const auto& [handle, stream] : streams) stream->alive = false;
     per_thread.clear();

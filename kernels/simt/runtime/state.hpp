@@ -25,14 +25,15 @@
 
 namespace braid::simt::detail {
 
-/// Handles are these numbers and up: no address, none of CUDA's own.
+/// Handles are numbers from here up: neither addresses nor CUDA's own handles.
 inline constexpr std::uint64_t kFirstHandle = 0x100;
 
-/// Of a block given out or taken back this much is compared with the accesses of kernels in full,
-/// and of the rest as much again, spread over what they touched: shadow memory is slow.
+/// The number of bytes at the start of an allocated or freed block that are all compared with the
+/// accesses of kernels. Of the rest, about as many bytes again are compared, spread over what was
+/// accessed. Comparing more would be slow.
 inline constexpr std::size_t kCheckedHead = std::size_t{64} << 10;
 
-/// A stream. Destroyed ones stay as they are, so that a late use can be told.
+/// A stream. Destroyed streams are kept, so that a late use can be detected.
 struct StreamState {
   std::uint64_t number = 0;
   int device = 0;
@@ -43,7 +44,7 @@ struct StreamState {
   std::uint32_t slot = 0;
   Clock clock;              ///< of its last operation
   OpPtr last;               ///< its last operation, done or not
-  std::deque<OpPtr> queue;  ///< what is not done
+  std::deque<OpPtr> queue;  ///< operations that are not done
   [[nodiscard]] bool blocking() const noexcept { return !legacy && !(flags & 1u); }
 };
 
@@ -57,16 +58,16 @@ struct EventState {
 
 enum class Place : std::uint8_t { pageable, pinned, device };
 
-/// A range from cudaMalloc, cudaHostAlloc, cudaHostRegister or their kin. Operations that use it
-/// hold it, so its bytes outlive its free.
+/// A range from cudaMalloc, cudaHostAlloc, cudaHostRegister or a similar call. Operations that use
+/// it hold a reference, so its bytes outlive its free.
 struct Allocation {
   char* base = nullptr;
   std::size_t bytes = 0, charged = 0;
   std::shared_ptr<Mapping> mapping;  ///< of a large block
   Place place = Place::device;
   int device = 0;
-  bool registered = false;  ///< cudaHostRegister: the memory is the user's
-  bool mapped = false;      ///< pinned memory that kernels may touch: not watched
+  bool registered = false;  ///< cudaHostRegister: the user owns the memory
+  bool mapped = false;      ///< pinned memory that kernels may access: not watched
   bool async = false;       ///< from cudaMallocAsync
   bool freed = false;       ///< a free call was made
   bool unregistered = false;
@@ -83,7 +84,7 @@ struct Allocation {
 };
 using AllocationPtr = std::shared_ptr<Allocation>;
 
-/// A large block that was freed. Its addresses are not used again for a while.
+/// A large block that was freed. Its addresses are not reused for a while.
 struct Gone {
   std::shared_ptr<Mapping> mapping;
   std::size_t bytes;
@@ -92,15 +93,15 @@ struct Gone {
   Location where, freed_where;
 };
 
-/// Pinned memory that a copy reads or writes and the host must leave alone until it knows that the
-/// copy is over.
+/// Pinned memory that a copy reads or writes. The host must not touch it until it knows that the
+/// copy is complete.
 struct Watch {
   OpPtr op;
   AllocationPtr allocation;
   char* begin;
   std::size_t bytes;
   bool written;  ///< by the copy
-  bool checked;  ///< the bytes are known: the hash of the source, or the pattern in the target
+  bool checked;  ///< the bytes are known: the source's hash, or the pattern in the destination
   std::uint64_t hash = 0;
 };
 
@@ -108,14 +109,14 @@ struct DeviceState {
   std::size_t capacity = 0, used = 0, peak = 0;
   std::uint64_t release_threshold = 0;
   cudaError_t sticky = cudaSuccess;
-  std::string reason;  ///< the report that made it so
+  std::string reason;  ///< the report that caused it
   std::set<int> peers;
   std::shared_ptr<StreamState> legacy;
 };
 
-/// Everything. `mutex` guards all members; `baton` is held by the one thread that runs operations,
-/// and is taken first. The emulation (register_memory, check_range, …) is never called with `mutex`
-/// held, because it asks happens_before.
+/// The whole state. `mutex` guards all members. `baton` is held by the only thread that runs
+/// operations, and is locked first. The emulation (register_memory, check_range, …) is never called
+/// with `mutex` held, because it calls happens_before.
 class Runtime {
  public:
   Runtime();
@@ -125,7 +126,7 @@ class Runtime {
   // streams.cpp, events.cpp
   [[nodiscard]] std::shared_ptr<StreamState> make_stream(int device, unsigned flags, int priority,
                                                          Location where);
-  /// The stream of a handle, or null after a report.
+  /// Returns the stream of a handle. Makes a report and returns null if there is none.
   [[nodiscard]] std::shared_ptr<StreamState> find_stream(cudaStream_t handle, const char* call,
                                                          Location where);
   [[nodiscard]] std::shared_ptr<EventState> find_event(cudaEvent_t handle, const char* call,
@@ -135,75 +136,76 @@ class Runtime {
   [[nodiscard]] cudaError_t sticky_of(int device) const {
     return devices.empty() ? unusable() : devices[static_cast<std::size_t>(device)].sticky;
   }
-  /// What every call says that needs a device, if there is none.
+  /// Returns the error of every call that needs a device, if there is none.
   [[nodiscard]] cudaError_t unusable() const noexcept {
     return environment_error.empty() ? cudaErrorNoDevice : cudaErrorInitializationError;
   }
 
   // executor.cpp
-  /// Queues an operation; the caller runs `settle` after it has let the lock go.
+  /// Queues an operation. The caller runs `settle` after it has released the lock.
   OpPtr enqueue(StreamState& stream, OpKind kind, const char* call, Location where,
                 std::function<void(Op&)> run, std::vector<OpPtr> needs = {});
   OpPtr host_op(const char* call, int device, Location where);
-  /// Keeps the queues within their limit.
+  /// Runs operations until the queues are within their limit.
   void settle();
-  /// Runs operations until pred(), called under the lock, says so or nothing is left.
+  /// Runs operations until pred(), which is called under the lock, returns true or nothing is left.
   void run_until(const std::function<bool()>& pred);
   void run_until(const OpPtr& op) {
     run_until([&] { return op->done; });
   }
   bool run_one(Lock& lock);
-  /// The operation at the head of a queue is over. Under the lock.
+  /// Completes the operation at the head of a queue. Under the lock.
   void finish(Op& op, StreamState& stream);
-  /// Starts a host function on a thread of its own. Under the lock.
+  /// Starts a host function on its own thread. Under the lock.
   void start_host_function(const OpPtr& op, const std::shared_ptr<StreamState>& stream,
                            std::function<void(Op&)> run, Lock& lock);
   void run_all();
-  /// Runs one operation, if the baton is free and there is any.
+  /// Runs one operation, if the baton is free and an operation is ready.
   void run_some();
-  /// From now on the host knows that what `clock` knows is over.
+  /// Merges `clock` into the host's clock: the host now knows that the operations in it are
+  /// complete.
   void learn(const Clock& clock);
   [[nodiscard]] OpPtr find_op(std::uint32_t id) const;
-  /// Waits for a device and learns that everything there is over.
+  /// Waits for a device. The host then knows that everything there is complete.
   void synchronize_device(int device);
 
   // memory.cpp
   [[nodiscard]] AllocationPtr find_allocation(const void* p) const;
-  /// The freed large block that held p, or null.
+  /// Returns the freed large block that contained p, or null.
   [[nodiscard]] const Gone* find_gone(const void* p) const;
   cudaError_t allocate(void** pointer, std::size_t bytes, Place place, StreamState* stream,
                        bool mapped, const char* call, Location where);
-  /// Takes what a free call names out of the hands of the program: the allocation, or null after a
-  /// report.
+  /// Marks the allocation of a free call as freed and returns it. Makes a report and returns null
+  /// if the call is wrong.
   AllocationPtr take(void* pointer, Place place, bool registered, const char* call, Location where);
-  /// Frees at the host's time, once everything that may use it has run.
+  /// Frees at the host's time, after everything that may use the memory has run.
   void free_now(const AllocationPtr& allocation, const char* call, Location where,
                 bool check = true);
-  /// Gives the bytes back, after a while.
+  /// Retires freed memory: its bytes are released later.
   void bury(const AllocationPtr& allocation);
-  /// Notes an access of an operation and reports its conflict; true if there was none.
+  /// Records an access of an operation and reports its conflict. Returns true if there is none.
   bool touch(const OpPtr& op, const AllocationPtr& allocation, const void* p, std::size_t bytes,
              Access access);
-  /// Asks the checker of kernels about an operation of ours, and reports what it throws as `kind`
-  /// (or as what it says). Not under the lock; with the baton.
+  /// Calls the checker of kernels for one of our operations, and reports what it throws as `kind`
+  /// (or as the kind of the finding). Requires the baton, not the lock.
   bool ask_checker(const Op& op, const std::function<void()>& question,
                    const ReportKind* kind = nullptr);
-  /// Tells the checker of kernels that the current operation gave out [p, p + bytes).
+  /// Tells the checker of kernels that the current operation allocated [p, p + bytes).
   void tell_allocated(const Op& op, void* p, std::size_t bytes);
-  /// Compares the end of an allocation with the accesses of kernels.
+  /// Checks the release of an allocation against the accesses of kernels.
   void ask_release(const Op& op, const Allocation& allocation, ReportKind kind);
 
   // watches.cpp
   void watch(const OpPtr& op, const AllocationPtr& allocation, char* begin, std::size_t bytes,
              bool written);
   void check_watches(const OpPtr& op);
-  /// A kernel starts: what its arguments point to is its own.
+  /// Called when a kernel starts: it may access what its arguments point to.
   void check_watches(const Op& op, const Closure& kernel);
   void host_learned();
 
   // reports.cpp
   void report(ReportKind kind, int device, Location where, Location other, const std::string& text);
-  /// A report about a running operation: in sticky mode it ends the device.
+  /// Reports a finding in a running operation. In sticky mode it ends the device.
   void report_op(ReportKind kind, const Op& op, Location other, const std::string& text,
                  cudaError_t code = cudaSuccess);
   void poison(int device, cudaError_t code, const std::string& reason = {});
@@ -214,12 +216,12 @@ class Runtime {
   void read_environment();
   void clear();
 
-  // what is wrong with a BRAID_SIMT_* variable: there are no devices then
+  // what is wrong with a BRAID_SIMT_* variable; there are then no devices
   std::string environment_error;
   std::vector<DeviceState> devices;
   // by number; 1 and 2 are CUDA's own handles
   std::map<std::uint64_t, std::shared_ptr<StreamState>> streams;
-  std::vector<std::shared_ptr<StreamState>> active;  // with something in the queue
+  std::vector<std::shared_ptr<StreamState>> active;  // with a non-empty queue
   std::map<std::uint64_t, std::shared_ptr<EventState>> events;
   std::map<std::pair<std::thread::id, int>, std::shared_ptr<StreamState>> per_thread;
   struct Dead {
@@ -234,17 +236,17 @@ class Runtime {
   }
   std::uint64_t next_stream = kFirstHandle, next_event = kFirstHandle;
   std::vector<std::uint32_t> ticks;  // by slot; slot 0 is the host
-  // of destroyed streams; used again once the host knows that all is over
+  // of destroyed streams; reused once the host knows that all their operations are complete
   std::vector<std::uint32_t> free_slots;
 
-  std::deque<OpPtr> ops;  // those that may still be asked for; front() has number first_op
+  std::deque<OpPtr> ops;  // those that may still be looked up; front() is number first_op
   std::uint32_t first_op = 1, next_op = 1, covered = 0;
   std::size_t pending = 0;
-  std::size_t host_functions = 0;    // that run now
-  std::condition_variable finished;  // one of them ended; with `mutex`
+  std::size_t host_functions = 0;    // running now
+  std::condition_variable finished;  // one of them has ended; used with `mutex`
   Clock host;
 
-  // live ones, and freed ones in the quarantine
+  // live allocations, and freed ones in the quarantine
   std::map<std::uintptr_t, AllocationPtr> allocations;
   std::list<AllocationPtr> quarantine;
   std::size_t quarantine_bytes = 0;
@@ -257,7 +259,7 @@ class Runtime {
   const char* failed_function = "";  // of the last injected failure
   std::vector<Report> found;
   std::string last_text;
-  std::uint64_t report_count = 0;  // never set back
+  std::uint64_t report_count = 0;  // never reset
   std::set<std::pair<std::uint32_t, std::uint32_t>> reported;
   ReportMode mode = ReportMode::sticky;
 
@@ -266,7 +268,7 @@ class Runtime {
   std::uint64_t schedule = 0;  // see simt::schedule
   std::size_t queue_limit = 1024;
   bool peer_supported = true;
-  std::atomic<bool> peer_wrong{false};  // read by copies that run
+  std::atomic<bool> peer_wrong{false};  // read by running copies
 
   struct Injection {
     std::uint64_t k = 0, seen = 0;
@@ -286,29 +288,29 @@ class Runtime {
   std::unordered_map<const void*, std::string> kernel_names;
 };
 
-/// As check_range, of the parts of [p, p + bytes) that kernels or copies have touched at all, and
-/// at most about `most` bytes of them. Throws as check_range.
+/// As check_range, for the parts of [p, p + bytes) that kernels or copies have accessed, and for
+/// about `most` bytes of them at most. Throws as check_range.
 void check_touched(char* p, std::size_t bytes, std::size_t most);
-/// check_range of the head of a block and check_touched of its rest. Throws as check_range.
+/// check_range of the start of a block, and check_touched of the rest. Throws as check_range.
 void check_block(void* p, std::size_t bytes);
 
-/// The one runtime. It is never destroyed: other statics may still free memory after it would have
-/// been.
+/// Returns the only runtime. It is never destroyed, because other static objects may free memory
+/// later.
 Runtime& runtime();
 
-/// The thread runs an operation: CUDA allows no runtime call there.
+/// True while the thread runs an operation: CUDA allows no runtime call there.
 extern thread_local bool executing;
 extern thread_local int current_device;
 extern thread_local cudaError_t last_error;
-extern thread_local std::uint64_t reports_before;  ///< of the thread's latest runtime call
+extern thread_local std::uint64_t reports_before;  ///< at the thread's latest runtime call
 
-/// Keeps the error of a call for cudaGetLastError.
+/// Records the error of a call for cudaGetLastError.
 inline cudaError_t remember(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
   return error;
 }
 
-/// Calls of the runtime throw nothing: no host memory for what the twin keeps is a code too.
+/// Runtime calls throw nothing: a lack of host memory for the emulation becomes an error code.
 template <class F> cudaError_t without_exceptions(Runtime& r, F&& body) {
   try {
     return body(r);
@@ -317,7 +319,8 @@ template <class F> cudaError_t without_exceptions(Runtime& r, F&& body) {
   }
 }
 
-/// The body of a runtime call: counted, injected, remembered. body(Runtime&) returns the code.
+/// The body of a runtime call: counts it, injects failures, records the error. body(Runtime&)
+/// returns the code.
 template <class F> cudaError_t runtime_call(const char* function, F&& body) {
   if (executing) return remember(cudaErrorNotPermitted);
   Runtime& r = runtime();
@@ -332,7 +335,7 @@ template <class F> cudaError_t general_call(const char* function, F&& body) {
   const cudaError_t injected = r.count_call(function);
   return remember(injected != cudaSuccess ? injected : without_exceptions(r, body));
 }
-/// A call that frees or destroys: it does its work whatever happens.
+/// A call that frees or destroys: it does its work even if a failure is injected.
 template <class F> cudaError_t release_call(const char* function, F&& body) {
   if (executing) return remember(cudaErrorNotPermitted);
   Runtime& r = runtime();

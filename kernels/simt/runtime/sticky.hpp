@@ -4,8 +4,8 @@
 
 namespace braid::simt {
 
-/// The codes after which a context works on, by number: their names differ between toolkits, their
-/// values do not.
+/// The codes after which a context remains usable. Given as numbers, because names differ between
+/// toolkits and values do not.
 inline constexpr int kHarmlessCodes[] = {
     0,                                                      // success
     1,                                                      // invalid value
@@ -65,9 +65,9 @@ inline constexpr int kHarmlessCodes[] = {
     914, 915,                                               // invalid resource
 };
 
-/// True if a device is lost after this code: CUDA says that the process must be started again. So
-/// is every code that is not known. The engine and the twin of the runtime both ask here, on a GPU
-/// too.
+/// Returns true if a device is lost after this code: CUDA says that the process must be restarted.
+/// Returns true for unknown codes too. Used by the engine and by the emulation of the runtime, also
+/// on a GPU.
 [[nodiscard]] constexpr bool ends_device(int code) noexcept {
   return std::find(std::begin(kHarmlessCodes), std::end(kHarmlessCodes), code) ==
          std::end(kHarmlessCodes);

@@ -10,8 +10,8 @@ using detail::StreamState;
 
 namespace braid::simt::detail {
 
-// Destroyed streams whose operations the host knows to be over leave, and their slots are used
-// again.
+// Removes destroyed streams whose operations the host knows to be complete. Their slots can be
+// reused.
 void Runtime::sweep_streams() {
   std::erase_if(streams, [this](const auto& entry) {
     const StreamState& stream = *entry.second;
@@ -91,7 +91,7 @@ cudaError_t create(const char* call, cudaStream_t* stream, unsigned flags, int p
   });
 }
 
-// A call that asks something of a live stream.
+// A call that queries a live stream.
 template <class F>
 cudaError_t ask(const char* call, cudaStream_t stream, const void* out, Location where,
                 F&& answer) {
@@ -124,7 +124,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream, Location where) {
     if (reinterpret_cast<std::uintptr_t>(stream) <= 2) return cudaErrorInvalidResourceHandle;
     const auto found = r.find_stream(stream, "cudaStreamDestroy", where);
     if (!found) return cudaErrorInvalidResourceHandle;
-    found->alive = false;  // what is queued still runs
+    found->alive = false;  // queued operations still run
     found->destroyed = where;
     const cudaError_t sticky = r.sticky_of(found->device);
     r.sweep_streams();
@@ -161,7 +161,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream, Location where) {
       device = found->device;
       last = found->last;
     }
-    if (last) r.run_some();  // a program that asks until the answer is yes gets on
+    if (last) r.run_some();  // so that a program that polls makes progress
     const Runtime::Lock lock(r.mutex);
     if (const cudaError_t sticky = r.sticky_of(device); sticky != cudaSuccess) return sticky;
     if (last && !last->done) return cudaErrorNotReady;
@@ -205,9 +205,9 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
       op = r.enqueue(*found, detail::OpKind::host_function, "cudaLaunchHostFunc", where,
                      [function, data](detail::Op&) { function(data); });
     }
-    // The program may wait for what the function does without any call of ours, so it starts now.
-    // Most are over at once: they are waited for a little, so that programs go the same way every
-    // time.
+    // The program may wait for the function's effects without a runtime call, so the function
+    // starts now. Most functions end immediately. Waiting a short time for them makes programs take
+    // the same path every time.
     r.run_until([&] { return op->running || op->done; });
     Runtime::Lock lock(r.mutex);
     r.finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return op->done; });

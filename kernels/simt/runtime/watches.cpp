@@ -5,13 +5,14 @@
 
 #include "simt/runtime/state.hpp"
 
-// The host's side of copies: bytes that a pinned copy reads must stay, bytes that it writes belong
-// to it, until the host has waited for it. The source is hashed when the copy is queued and
-// compared when it runs and when the host learns that it is over; the target is filled with 0xff,
-// so that an early read gets no right value by luck, and must still be so when the copy runs.
-// Kernels reach pinned memory too: while one whose arguments point there is still to run, nothing
-// is known of the bytes, and they are left as they are. A kernel that finds its way through a
-// pointer in memory is not seen; such memory is allocated as mapped, and then never watched.
+// The host's side of copies. Until the host has waited for a copy, the pinned bytes that it reads
+// must not change, and the pinned bytes that it writes must not be used. The source is hashed when
+// the copy is queued, and compared when the copy runs and when the host learns that it is complete.
+// The destination is filled with 0xff, so that an early read does not find the right value by luck;
+// the pattern must still be there when the copy runs. Kernels can access pinned memory too. While a
+// kernel whose arguments point there has yet to run, the bytes are unknown and are left as they
+// are. A kernel that reaches the memory through a pointer in memory is not detected; such memory is
+// allocated as mapped and never watched.
 namespace braid::simt::detail {
 namespace {
 
@@ -48,7 +49,7 @@ bool unchanged(const Watch& watch) {
 }
 
 // True if an argument of the kernel, or a member of one, points into the memory. Arguments are
-// copied by value, so that all of them lie in the closure.
+// copied by value, so the closure contains all of them.
 bool points_to(const Closure& kernel, const Allocation& allocation) {
   const char* const object = reinterpret_cast<const char*>(&kernel);
   const auto begin = reinterpret_cast<std::uintptr_t>(allocation.base);
@@ -73,7 +74,7 @@ void Runtime::watch(const OpPtr& op, const AllocationPtr& allocation, char* begi
   Watch watch{op, allocation, begin, bytes, written, !allocation->mapped, 0};
   for (const Watch& other : watches) {
     if (other.op->done || !overlap(other, begin, bytes)) continue;
-    // The bytes change, or are read, before this copy's turn: nothing is known of them now.
+    // The bytes change, or are read, before this copy runs: they are not known now.
     if (written || other.written) watch.checked = false;
   }
   for (const auto& stream : active)
@@ -85,7 +86,7 @@ void Runtime::watch(const OpPtr& op, const AllocationPtr& allocation, char* begi
   watches.push_back(std::move(watch));
 }
 
-// Called when a copy runs, before its bytes move.
+// Called when a copy runs, before its bytes are moved.
 void Runtime::check_watches(const OpPtr& op) {
   std::vector<Watch*> mine;
   for (Watch& watch : watches)
@@ -93,7 +94,7 @@ void Runtime::check_watches(const OpPtr& op) {
   for (Watch* watch : mine) {
     if (!unchanged(*watch)) report_op(ReportKind::pinned_reuse, *op, {}, changed_text(*watch));
     if (!watch->written) {
-      // From now on the bytes are known, wherever they came from.
+      // From now on the bytes are known, whatever wrote them.
       watch->hash = hash(watch->begin, watch->bytes);
       watch->checked = !watch->allocation->mapped;
       continue;
