@@ -32,7 +32,7 @@ void check_at_least_0(const char* name, const char* what, double value) {
     throw ArgumentError(str(name, ": expected ", what, " >= 0, got ", value));
 }
 
-/// Writes the numbers into t, on its device and in its type.
+/// Copies the numbers into t, converted to its device and dtype.
 const Tensor& write(const Tensor& t, const Tensor& numbers) {
   const NoGrad guard;
   t.copy_(numbers);
@@ -47,11 +47,11 @@ const Tensor& write_normal(const Tensor& t, double mean, double std) {
   return write(t, add(mul(randn(t.shape(), like(t)), std), mean));
 }
 
-/// x with P(normal < x) = p, for 0 < p < 1: a start from the logistic distribution, then Halley's
-/// steps, each of which triples the digits.
+/// Returns x with P(normal < x) = p, for 0 < p < 1. Starts from an approximation and refines it by
+/// Halley's method, which triples the number of correct digits in each step.
 double normal_quantile(double p) {
-  if (p > 0.5) return -normal_quantile(1 - p);  // so that p is exact where it is small
-  // log P(x) ≈ -x² / 2 far out, a straight line in the middle.
+  if (p > 0.5) return -normal_quantile(1 - p);  // avoids cancellation for p near 1
+  // Initial value: in the tail log P(x) ≈ -x² / 2, elsewhere the logistic approximation.
   double x = p < 0.02 ? -std::sqrt(-2 * std::log(p)) : std::log(p / (1 - p)) / 1.702;
   for (int i = 0; i < 8; ++i) {
     const double error = 0.5 * std::erfc(-x / std::numbers::sqrt2) - p,
@@ -80,9 +80,9 @@ double kaiming_deviation(const char* name, const Tensor& t, const KaimingOptions
   return calculate_gain(o.nonlinearity, o.a) / std::sqrt(o.mode == Fan::in ? f.in : f.out);
 }
 
-/// The columns of a matrix [length, count], count <= length, stored column after column, made
-/// orthogonal and of length 1 in their order (Gram-Schmidt, each twice: once leaves an error that
-/// grows with the condition, the second time one of rounding).
+/// Orthonormalises the columns of a matrix [length, count], count <= length, stored column by
+/// column, by the Gram-Schmidt process in column order. Each column is processed twice: once leaves
+/// an error that grows with the condition number, twice leaves only rounding errors.
 void orthogonalise(std::vector<double>& columns, std::size_t length, std::size_t count) {
   for (std::size_t c = 0; c < count; ++c) {
     double* const column = columns.data() + c * length;
@@ -194,7 +194,7 @@ const Tensor& orthogonal_(const Tensor& t, double gain) {
   check_finite("orthogonal_", "gain", gain);
   if (t.numel() == 0) return t;
   const std::int64_t rows = t.size(0), columns = t.numel() / rows;
-  const bool by_rows = rows <= columns;  // they are stored one after another then
+  const bool by_rows = rows <= columns;  // the orthonormal vectors are the rows
   const auto count = static_cast<std::size_t>(by_rows ? rows : columns),
              length = static_cast<std::size_t>(by_rows ? columns : rows);
   std::vector<double> numbers = randn({t.numel()}, {.dtype = DType::float64}).to_vector<double>();

@@ -10,8 +10,8 @@ namespace braid::nn {
 
 namespace {
 
-/// As Python writes a float: the shortest text that reads back as the number, with ".0" where it
-/// would look whole; 16 digits before the point at most.
+/// Formats a number as Python's str(float): the shortest text that reads back as the same number,
+/// with ".0" if it looks like an integer; scientific below 1e-4 and from 1e16 on.
 std::string number(double x) {
   char text[32];
   const double size = x < 0 ? -x : x;

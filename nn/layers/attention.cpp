@@ -22,10 +22,10 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 Tensor number_like(const Tensor& t, double value) {
   return full({}, value, {.device = t.device(), .dtype = t.dtype()});
 }
-/// Where a mask is false.
+/// True where a mask is false, that is, where a key takes part.
 Tensor shown(const Tensor& mask) { return eq(mask, 0.0); }
 
-/// [batch, n, embed] of any call.
+/// Returns x as [batch, n, embed], whatever the layout of the call.
 Tensor batched(const Tensor& x, bool batch_first) {
   return x.dim() == 2 ? x.unsqueeze(0) : batch_first ? x : x.transpose(0, 1);
 }
@@ -36,8 +36,8 @@ void check(const MultiheadAttention& m, const char* name, const Tensor& x, int r
                          " that ends in ", m.embed_dim, ", got ", x.shape()));
 }
 
-/// Both masks and the causal one as one for the scores [batch, heads, queries, keys], as
-/// scaled_dot_product_attention wants it; undefined if there is none.
+/// Combines both masks and the causal mask into one mask for the scores [batch, heads, queries,
+/// keys], in the form that scaled_dot_product_attention expects; undefined if there is none.
 Tensor joined_masks(const AttentionCall& call, bool causal, const Tensor& like,
                     const Shape& scores) {
   Tensor mask;
@@ -78,8 +78,8 @@ Tensor joined_masks(const AttentionCall& call, bool causal, const Tensor& like,
   return mask;
 }
 
-/// Rows [part * embed, (part + count) * embed) of the projection in, as [batch, n, count, heads,
-/// width].
+/// Applies rows [part * embed, (part + count) * embed) of the input projection. Returns [batch, n,
+/// count, heads, width].
 Tensor projected(const MultiheadAttention& m, const Tensor& x, std::int64_t part,
                  std::int64_t count) {
   const std::int64_t first = part * m.embed_dim, rows = count * m.embed_dim;
@@ -104,10 +104,10 @@ Heads heads_of(const MultiheadAttention& m, const Tensor& query, const Tensor& k
   return {q, part(kv, 0), part(kv, 1)};
 }
 
-/// The three operands of a call, checked, batch first.
+/// The three operands of a call after checks, batch first.
 struct Operands {
   Tensor query, key, value;
-  bool itself;  // all three are one
+  bool itself;  // all three are the same tensor
   int rank;
 };
 Operands operands(const MultiheadAttention& m, const Tensor& query, const Tensor& key,
@@ -125,7 +125,7 @@ Operands operands(const MultiheadAttention& m, const Tensor& query, const Tensor
   return {q, k, v, itself, rank};
 }
 
-/// [batch, n, heads, width] through the projection out, in the order of the call.
+/// Applies the output projection to [batch, n, heads, width] and returns the layout of the call.
 Tensor projected_out(const MultiheadAttention& m, const Tensor& y, int rank) {
   const Tensor rows = y.reshape({y.size(0), y.size(1), m.embed_dim});
   if (rank == 2) return m.out_proj(rows.squeeze(0));

@@ -33,8 +33,8 @@ void check_bias(const char* op, const Tensor& bias, const Tensor& votes, const S
     throw ShapeError(str(op, ": expected bias ", shape, ", got ", bias.shape()));
 }
 
-/// The product of each vote [m, in, size] with its v [m, 1, size]: [m, 1, in]. This is matmul(v,
-/// votesᵀ), but the gradient for the votes lies as they do.
+/// Returns the dot product of each vote [m, in, size] with its v [m, 1, size]: [m, 1, in]. This is
+/// matmul(v, votesᵀ), but the gradient for the votes has the memory layout of the votes.
 Tensor products(const Tensor& votes, const Tensor& v) {
   Tensor y;
   {
@@ -50,8 +50,8 @@ Tensor products(const Tensor& votes, const Tensor& v) {
                 });
 }
 
-/// Votes [in, n · out, size], as a product of matrices leaves them: each round is a product for the
-/// sums and one for the agreement, over the votes as they are.
+/// Routes votes [in, n · out, size], the layout in which a batched matrix product leaves them. Each
+/// round is one product for the sums and one for the agreement, on the votes without a copy.
 Tensor route(const Tensor& votes, std::int64_t n, std::int64_t out, const RoutingOptions& o) {
   const std::int64_t in = votes.size(0), size = votes.size(2);
   const Tensor u = votes.transpose(0, 1);
@@ -61,7 +61,7 @@ Tensor route(const Tensor& votes, std::int64_t n, std::int64_t out, const Routin
     if (o.detach_routing && round < o.iterations) guard.emplace();
     Tensor s;
     if (agreement.defined()) s = matmul(softmax(agreement, 1).reshape({n * out, 1, in}), u);
-    else s = mul(sum(u, {1}), 1.0 / static_cast<double>(out));  // all coefficients are equal
+    else s = mul(sum(u, {1}), 1.0 / static_cast<double>(out));  // equal coefficients
     s = s.reshape({n, out, size});
     v = squash(o.bias.defined() ? s + o.bias : s);
     if (round == o.iterations) break;
@@ -132,7 +132,7 @@ std::int64_t product(const char* layer, const char* what, std::int64_t a, std::i
   return n;
 }
 
-/// Types and sizes are checked before they are multiplied.
+/// Makes the convolution of PrimaryCapsules. Checks types and size before multiplying them.
 Conv2d primary_conv(std::int64_t in, std::int64_t types, std::int64_t size, Size2 kernel,
                     const PrimaryCapsulesOptions& o) {
   if (types < 1) throw ArgumentError(str("PrimaryCapsules: expected types >= 1, got ", types));
@@ -185,7 +185,7 @@ Tensor DigitCapsules::operator()(const Tensor& u) const {
     throw ShapeError(
         str("DigitCapsules: expected u [n, ", in, ", ", weight.size(1), "], got ", u.shape()));
   const std::int64_t n = u.size(0);
-  // a product of matrices for each capsule below
+  // one matrix product for each input capsule
   const Tensor votes = matmul(u.transpose(0, 1), weight).reshape({in, n, out_capsules, size});
   return dynamic_routing(
       votes.transpose(0, 1),

@@ -24,12 +24,12 @@ void check(const char* layer, std::int64_t in, std::int64_t out, Size2 kernel,
         str(layer, ": expected groups to divide out_channels ", out, ", got ", groups));
 }
 
-/// PyTorch's kaiming_uniform with a = √5 is [-1/√f, 1/√f), f the numbers of the weight below its
-/// first dim; the bias begins in the same range.
+/// Initialises weight and bias uniformly in [-1/√f, 1/√f), which is PyTorch's kaiming_uniform with
+/// a = √5. f is the number of weight elements for each index of dim 0.
 template <class Options>
 void start(const char* layer, Parameter& weight, Parameter& bias, const Shape& shape,
            std::int64_t out, const Options& o) {
-  (void)checked_numel(layer, shape, 8);  // of the widest type
+  (void)checked_numel(layer, shape, 8);  // bytes of the widest dtype
   const double bound = 1 / std::sqrt(static_cast<double>(shape.numel() / shape[0]));
   const TensorOptions made{.device = o.device, .dtype = o.dtype};
   weight = Parameter(uniform(shape, -bound, bound, made));
@@ -40,7 +40,8 @@ std::string padding_of(const ConvPadding& p, bool image) {
   return p.same ? "same" : image ? tuple(p.size) : tuple(p.size.width);
 }
 
-/// `1, 32, kernel_size=(3, 3), stride=(1, 1)`, then what is not as usual.
+/// Formats `1, 32, kernel_size=(3, 3), stride=(1, 1)`, followed by the options that differ from
+/// their defaults.
 template <class S>
 std::string described(std::int64_t in, std::int64_t out, S kernel, S stride,
                       const std::string& padding, S output_padding, S dilation, std::int64_t groups,

@@ -9,7 +9,7 @@ namespace {
 
 const char* yes_no(bool b) { return b ? "true" : "false"; }
 
-/// A shape of one dim prints as a number in a tuple, as Python writes it.
+/// Formats a shape as Python formats a tuple: `(5,)` for one dim.
 std::string tuple_of(const Shape& shape) {
   std::string text = "(";
   for (int d = 0; d < shape.rank(); ++d) text += str(d > 0 ? ", " : "", shape[d]);
@@ -20,7 +20,7 @@ void check_sizes(const char* name, const Shape& shape) {
     throw ShapeError(str(name, ": expected a normalized_shape of at least one dim, got []"));
   for (int d = 0; d < shape.rank(); ++d)
     if (shape[d] < 0) throw ArgumentError(str(name, ": expected sizes >= 0, got ", shape));
-  (void)checked_numel(name, shape, 8);  // of the widest type
+  (void)checked_numel(name, shape, 8);  // bytes of the widest dtype
 }
 
 }  // namespace

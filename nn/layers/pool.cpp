@@ -10,7 +10,7 @@ namespace {
 
 const char* word(bool b) { return b ? "true" : "false"; }
 
-/// As Python writes a float.
+/// Formats a number as Python formats a float.
 std::string decimal(double v) { return v == std::floor(v) ? str(v, ".0") : str(v); }
 
 std::string name_of(Interpolation mode) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMostLayers = 1'000;
 
-/// A layer and direction in the names of its parameters: `_l0`, `_l0_reverse`.
+/// The suffix of a layer and direction in parameter names: `_l0`, `_l0_reverse`.
 std::string suffix(std::int64_t layer, bool reverse) {
   return str("_l", layer, reverse ? "_reverse" : "");
 }
@@ -28,11 +28,12 @@ LstmResult step_through(RnnKind kind, const Tensor& x, const Tensor& h, const Te
 
 RnnKind kind_of(Nonlinearity f) { return f == Nonlinearity::tanh ? RnnKind::tanh : RnnKind::relu; }
 
-/// Of a layer or a cell, before anything is multiplied. A second layer may read two directions.
+/// Checks the sizes of a layer or cell, including that no parameter has too many elements. A second
+/// layer may read the outputs of two directions.
 void check_sizes(const char* name, RnnKind kind, std::int64_t input, std::int64_t hidden) {
   if (input < 0) throw ArgumentError(str(name, ": expected input_size >= 0, got ", input));
   if (hidden < 1) throw ArgumentError(str(name, ": expected hidden_size >= 1, got ", hidden));
-  (void)checked_numel(name, {gates_of(kind), hidden, input}, 8);  // of the widest type
+  (void)checked_numel(name, {gates_of(kind), hidden, input}, 8);  // bytes of the widest dtype
   (void)checked_numel(name, {2, gates_of(kind), hidden, hidden}, 8);
 }
 
@@ -84,7 +85,7 @@ std::string Recurrent::extra() const {
 
 LSTMOutput Recurrent::run(const char* name, const Tensor& x, const Tensor& h, const Tensor& c,
                           const Tensor& lengths) const {
-  const bool one = x.dim() == 2;  // sequence, without a batch
+  const bool one = x.dim() == 2;  // one sequence without a batch
   if ((!one && x.dim() != 3) || x.shape().back() != input_size)
     throw ShapeError(str(name, ": expected x [", batch_first ? "batch, steps, " : "steps, batch, ",
                          input_size, "] or [steps, ", input_size, "], got ", x.shape()));
@@ -154,7 +155,7 @@ RNNOutput RNN::operator()(const Tensor& x, const Tensor& h, const Tensor& length
 
 namespace {
 
-/// Makes a cell's parameters, in the order of PyTorch's.
+/// Makes a cell's parameters, in PyTorch's order.
 template <class Cell, class Options>
 void make_cell(const char* name, Cell& cell, RnnKind kind, std::int64_t input, std::int64_t hidden,
                const Options& options) {
@@ -169,7 +170,7 @@ void make_cell(const char* name, Cell& cell, RnnKind kind, std::int64_t input, s
   cell.bias_hh = Parameter(uniform({width}, -bound, bound, made));
 }
 
-/// A sequence of one step.
+/// Runs a cell as a sequence of one step.
 template <class Cell>
 LSTMState step(const char* name, const Cell& cell, RnnKind kind, const Tensor& x, const Tensor& h,
                const Tensor& c) {

@@ -4,12 +4,12 @@
 #include <braid/core/error.hpp>
 #include <braid/core/ops/conv.hpp>
 
-// Sizes as PyTorch prints them.
+// Prints sizes as PyTorch does.
 namespace braid::nn {
 
 inline std::string tuple(Size2 s) { return str('(', s.height, ", ", s.width, ')'); }
 inline std::string tuple(std::int64_t n) { return str('(', n, ",)"); }
-/// One number where it was one.
+/// A single number if height and width are equal.
 inline std::string short_tuple(Size2 s) { return s.height == s.width ? str(s.height) : tuple(s); }
 
 }  // namespace braid::nn

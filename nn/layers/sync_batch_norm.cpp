@@ -10,7 +10,7 @@
 namespace braid::nn {
 namespace {
 
-/// All dims but that of the channels.
+/// All dims except that of the channels.
 Shape others(int rank) {
   Shape dims;
   for (int d = 0; d < rank; ++d)
@@ -18,7 +18,7 @@ Shape others(int rank) {
   return dims;
 }
 
-/// [channels] as [1, channels, 1, ..].
+/// Reshapes [channels] to [1, channels, 1, ..].
 Tensor channels_of(const Tensor& t, int rank) {
   Shape shape;
   for (int d = 0; d < rank; ++d) shape.push_back(d == 1 ? t.size(0) : 1);
@@ -34,7 +34,7 @@ Tensor SyncBatchNorm::operator()(const Tensor& x) const {
 }
 
 Tensor detail::BatchNorm::apply_synchronised(const char* name, const Tensor& x) const {
-  // What batch_norm checks, before anybody waits for anybody.
+  // The checks of batch_norm, before any replica waits for another.
   if (!is_floating(x.dtype()))
     throw DTypeError(str(name, ": expected floating point, got ", x.dtype()));
   if (!(eps >= 0)) throw ArgumentError(str(name, ": expected eps >= 0, got ", eps));

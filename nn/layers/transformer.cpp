@@ -25,7 +25,7 @@ MultiheadAttentionOptions attention_options(const TransformerOptions& o) {
           .dtype = o.dtype};
 }
 
-/// linear2(dropout(activation(linear1(x)))) of an encoder's or decoder's layer.
+/// linear2(dropout(activation(linear1(x)))) of an encoder or decoder layer.
 template <class L> Tensor feed_forward(const L& layer, const Tensor& x) {
   const Tensor hidden = layer.activation == TransformerActivation::relu
                             ? linear_relu(x, layer.linear1.weight, layer.linear1.bias)
@@ -33,7 +33,8 @@ template <class L> Tensor feed_forward(const L& layer, const Tensor& x) {
   return layer.linear2(layer.dropout(hidden));
 }
 
-/// x and a part of a layer joined: before the part (norm_first) or behind the sum stands the norm.
+/// A residual connection around a part of a layer. The norm is applied to the part's input
+/// (norm_first) or to the sum.
 template <class F>
 Tensor residual(const Tensor& x, const LayerNorm& norm, bool norm_first, F part) {
   return norm_first ? x + part(norm(x)) : norm(x + part(x));

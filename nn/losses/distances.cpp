@@ -10,7 +10,8 @@ Tensor l1_terms(const Tensor& a, const Tensor& b) {
   return abs(a - b);
 }
 
-/// d² where d < limit. Beyond it no infinity is left, whose gradient of 0 would be NaN.
+/// d², with d clamped to `limit`: an infinite d would make d² infinite, and its gradient of 0 would
+/// become NaN.
 Tensor square_below(const Tensor& d, double limit) { return square(clamp(d, std::nullopt, limit)); }
 
 Tensor smooth_l1_terms(const Tensor& a, const Tensor& b, double beta) {

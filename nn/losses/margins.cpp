@@ -23,11 +23,11 @@ Tensor cosine_terms(const Tensor& a, const Tensor& b, const Tensor& t, double ma
   const Shape expected = a.dim() == 1 ? Shape{} : Shape{a.size(0)};
   if (t.shape() != expected)
     throw ShapeError(str(op, ": expected target of shape ", expected, ", got ", t.shape()));
-  if (size_of(a.dtype()) == 2) {  // the eps would be 0
+  if (size_of(a.dtype()) == 2) {  // in float32: float16 cannot hold eps
     const auto wide = [](const Tensor& x) { return x.to(DType::float32); };
     return cosine_terms(wide(a), wide(b), wide(t), margin).to(a.dtype());
   }
-  constexpr double eps = 1e-12;  // PyTorch's
+  constexpr double eps = 1e-12;  // as in PyTorch
   const Shape last{-1};
   const Tensor cosine = sum(a * b, last) /
                         sqrt(add(sum(square(a), last), eps) * add(sum(square(b), last), eps)),

@@ -8,11 +8,12 @@ namespace braid::nn {
 
 namespace {
 
-/// The logarithm as binary cross entropy takes it.
+/// log(p), clamped at -100 from below.
 Tensor log_from_100(const Tensor& p) { return maximum(log(p), detail::number(p, -100)); }
 
-/// Without the weight. Its gradient is not that of the formula, which is 0/0 where p is 0 or 1, but
-/// (p - t) / (p (1 - p)) with a least divisor, as PyTorch's.
+/// Binary cross entropy without the weight. Its gradient is not that of the clamped formula, which
+/// is 0/0 where p is 0 or 1, but (p - t) / (p (1 - p)) with the divisor at least 1e-12, as in
+/// PyTorch.
 Tensor bce_of(const Tensor& p, const Tensor& t) {
   const Tensor y = [&] {
     const NoGrad guard;
@@ -54,7 +55,7 @@ Tensor kl_terms(const Tensor& x, const Tensor& t, const KlDivOptions& o) {
   if (o.batch_mean && x.dim() == 0)
     throw ShapeError("kl_div: expected a tensor with a batch for batch_mean, got a scalar");
   if (o.log_target) return exp(t) * (t - x);
-  // so that no 0 · log 0 gives NaN, nor does its gradient
+  // avoids NaN from 0 · log 0, also in the gradient
   const Tensor positive = where(eq(t, 0.0), detail::number(t, 1), t);
   return t * (log(positive) - x);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What the losses share: checks, and the two ways to join their terms.
+// Helpers of the losses: checks, and the two ways to reduce their terms.
 #include <cmath>
 
 #include <braid/core/error.hpp>
@@ -16,7 +16,8 @@ namespace braid::nn::detail {
          : reduction == Reduction::sum ? sum(terms)
                                        : mean(terms);
 }
-/// float16 could not count far.
+/// Returns the sum and the count of the terms. The count is float32 for 16-bit dtypes, because
+/// float16 cannot represent large counts.
 [[nodiscard]] inline LossSum counted(const Tensor& terms) {
   const DType wide = size_of(terms.dtype()) == 2 ? DType::float32 : terms.dtype();
   return {sum(terms),
@@ -27,14 +28,14 @@ inline void check_floating(const char* op, const Tensor& x) {
   if (!is_floating(x.dtype()))
     throw DTypeError(str(op, ": expected a floating point tensor, got ", x.dtype()));
 }
-/// `what` has x's dtype and device.
+/// Throws unless `other` has x's dtype and device.
 inline void check_alike(const char* op, const char* what, const Tensor& x, const Tensor& other) {
   if (other.device() != x.device())
     throw DeviceError(str(op, ": expected ", what, " on ", x.device(), ", got ", other.device()));
   if (other.dtype() != x.dtype())
     throw DTypeError(str(op, ": expected ", what, " to be ", x.dtype(), ", got ", other.dtype()));
 }
-/// x is floating point, and `what` has its shape, dtype and device.
+/// Throws unless x is floating point and `other` has its shape, dtype and device.
 inline void check_same(const char* op, const char* what, const Tensor& x, const Tensor& other) {
   check_floating(op, x);
   check_alike(op, what, x, other);
@@ -45,7 +46,7 @@ inline void check_same(const char* op, const char* what, const Tensor& x, const 
 inline void check_option(const char* op, const char* what, bool good, double value) {
   if (!good) throw ArgumentError(str(op, ": expected ", what, ", got ", value));
 }
-/// The weight, where there is one, with x's dtype and device and a shape that broadcasts to x's.
+/// Throws unless the weight, if defined, has x's dtype and device and broadcasts to x's shape.
 inline void check_weight(const char* op, const char* what, const Tensor& x, const Tensor& weight) {
   if (!weight.defined()) return;
   check_alike(op, what, x, weight);
@@ -57,12 +58,12 @@ inline void check_weight(const char* op, const char* what, const Tensor& x, cons
         str(op, ": expected ", what, " that broadcasts to ", x.shape(), ", got ", weight.shape()));
 }
 
-/// A number of x's dtype, on its device.
+/// A scalar tensor of x's dtype, on its device.
 [[nodiscard]] inline Tensor number(const Tensor& x, double value) {
   return full({}, value, {.device = x.device(), .dtype = x.dtype()});
 }
 
-/// log(1 + e^x) of all types' full accuracy: above 40 it is x even in float64.
+/// log(1 + e^x), accurate for all dtypes: above 40 it equals x even in float64.
 [[nodiscard]] inline Tensor log1p_exp(const Tensor& x) { return softplus(x, 1, 40); }
 
 }  // namespace braid::nn::detail

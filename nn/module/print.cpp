@@ -8,12 +8,12 @@ namespace braid::nn {
 
 namespace {
 
-/// The printed parts of a tree: its modules, and what holds modules.
+/// The printed parts of a tree: its modules, and the containers that hold modules.
 class Printer {
  public:
   explicit Printer(const tree::Flat& flat)
       : flat_(flat), children_(flat.nodes.size()), shown_(flat.nodes.size(), false) {
-    for (std::size_t i = flat.nodes.size(); i-- > 0;) {  // children stand behind their parents
+    for (std::size_t i = flat.nodes.size(); i-- > 0;) {  // children come after their parents
       const tree::Node& node = flat.nodes[i];
       if (node.type->training) shown_[i] = true;
       if (node.parent >= 0 && shown_[i]) shown_[static_cast<std::size_t>(node.parent)] = true;
@@ -45,7 +45,8 @@ class Printer {
     }
   }
 
-  /// `(name): text` of each child; equal neighbours of a list become one, `(0-2): 3 x Linear(…)`.
+  /// Returns `(name): text` of each child. Equal neighbours in a list are merged into one,
+  /// `(0-2): 3 x Linear(…)`.
   [[nodiscard]] std::vector<std::string> parts(std::size_t i) const {
     std::vector<std::string> parts;
     const auto& children = children_[i];

@@ -32,7 +32,7 @@ std::vector<Target> targets_of(const tree::Flat& flat, bool tensors) {
   return targets;
 }
 
-/// The dict's keys as the model names them: with `module.` taken off or put on where that is the
+/// Returns the dict's keys as the model names them: adds or removes `module.` if that is the
 /// difference.
 std::vector<std::string> keys_for(const std::vector<Target>& targets, Entries dict,
                                   const LoadOptions& options, LoadReport& report) {
@@ -107,7 +107,7 @@ LoadReport load_state(const tree::Flat& flat, Entries dict, const LoadOptions& o
     if (!values.try_emplace(keys[i], &dict[i].second).second)
       wrong.push_back(keys[i] + ": expected once, got twice");
   }
-  std::vector<std::pair<const Tensor*, const Tensor*>> writes;  // into, from
+  std::vector<std::pair<const Tensor*, const Tensor*>> writes;  // destination, source
   std::set<std::string_view> known;
   for (const Target& target : targets) {
     known.insert(target.path);
@@ -149,8 +149,8 @@ LoadReport load_state(const tree::Flat& flat, Entries dict, const LoadOptions& o
         unexpected.size(), " unexpected, ", wrong.size(), " that do not fit", prefix, details));
   }
 
-  // Whatever can fail comes first: copies from other devices, and of numbers that another write
-  // would change.
+  // Do everything that can fail first: copies from other devices, and copies of values that one of
+  // the other writes would overwrite.
   const NoGrad guard;
   std::set<const Storage*> written;
   for (const auto& [into, from] : writes) written.insert(into->storage().get());

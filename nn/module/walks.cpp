@@ -9,10 +9,10 @@ namespace braid::detail {
 
 namespace {
 
-/// f(index, leaf) for the first of each tensor of this kind, undefined ones left out.
+/// Calls f(leaf) once for each defined tensor of this kind, at its first leaf.
 template <class F> void each_once(const tree::Flat& flat, tree::Kind kind, const F& f) {
   const std::vector<std::size_t> first = flat.first_of();
-  // a plain Tensor before it may be the same tensor
+  // not `first[i] == i`: the first leaf may be a plain Tensor, which is skipped
   std::vector<bool> seen(flat.leaves.size(), false);
   for (std::size_t i = 0; i < flat.leaves.size(); ++i) {
     const tree::Leaf& leaf = flat.leaves[i];
@@ -22,8 +22,8 @@ template <class F> void each_once(const tree::Flat& flat, tree::Kind kind, const
   }
 }
 
-/// For each leaf that is the first of its tensor: whether one of its handles is a parameter or
-/// buffer.
+/// For each leaf that is the first of its tensor: whether one of the tensor's handles is a
+/// parameter or buffer.
 std::vector<bool> owned(const tree::Flat& flat, const std::vector<std::size_t>& first) {
   std::vector<bool> is(flat.leaves.size(), false);
   for (std::size_t i = 0; i < flat.leaves.size(); ++i) {
@@ -57,7 +57,7 @@ std::int64_t count_parameters(const tree::Flat& flat) {
 void move_leaves(const tree::Flat& flat, std::optional<Device> device, std::optional<DType> dtype) {
   if (dtype && !is_floating(*dtype))
     throw DTypeError(str("to: expected a floating point dtype, got ", *dtype));
-  // throws for a device that does not exist, in a tree without tensors too
+  // throws if the device does not exist, even if the tree has no tensors
   if (device) (void)device_context(*device);
   struct Move {
     tree::Leaf leaf;

@@ -27,7 +27,7 @@ bool Adagrad::keeps(std::size_t, std::size_t) const noexcept { return true; }
 double Adagrad::first_state(std::size_t group, std::size_t) const noexcept {
   return options(group).initial_accumulator_value;
 }
-/// The rate differs between parameters only where it decays.
+/// The rate depends on a parameter's step count only with lr_decay.
 std::int64_t Adagrad::batch_key(std::size_t group, std::int64_t steps) const noexcept {
   return options(group).lr_decay == 0 ? 0 : steps;
 }

@@ -1,4 +1,4 @@
-// Adam and AdamW: one kernel, which differs in what weight decay is added to.
+// Adam and AdamW share one kernel; they differ in where weight decay is added.
 #include <braid/core/backend.hpp>
 #include <braid/core/error.hpp>
 #include <braid/nn/optim/adam.hpp>
@@ -18,7 +18,7 @@ const std::vector<Group>& checked(const char* name, const std::vector<Group>& gr
   return groups;
 }
 
-/// `steps`: updates before this one.
+/// `steps` is the number of updates before this one.
 template <class Options>
 AdamArgs adam_args(const Options& o, DType dtype, std::span<const OptimItem> items,
                    std::int64_t steps, bool coupled) {

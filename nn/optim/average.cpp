@@ -20,7 +20,7 @@ Average::Average(std::vector<Tensor> parameters, const AverageOptions& options)
       throw DTypeError(str("Average: expected floating point parameters, got ",
                            parameters_[i].dtype(), " at position ", i));
   }
-  // Made here, so that a state can be loaded into them; the first update writes them whole.
+  // Allocated here so that a state can be loaded into them. The first update overwrites them.
   const NoGrad guard;
   for (const Tensor& p : parameters_)
     average_.emplace_back(
@@ -36,7 +36,7 @@ void Average::update() {
         "Average: update: expected the model's own parameters, got the averaged ones; swap_out "
         "first");
   const NoGrad guard;
-  std::vector<Tensor> now;  // what can fail comes first
+  std::vector<Tensor> now;  // do everything that can fail first
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i];
     if (p.shape() != average_[i].shape())

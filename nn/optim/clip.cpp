@@ -12,7 +12,7 @@
 namespace braid::optim {
 namespace {
 
-/// The norm of one tensor's elements, as a scalar.
+/// Returns the p-norm of one tensor's elements, as a scalar.
 Tensor norm_of(const Tensor& x, double p) {
   const Tensor wide = size_of(x.dtype()) == 2 ? x.to(DType::float32) : x;
   if (x.numel() == 0) return zeros({}, {.device = wide.device(), .dtype = wide.dtype()});
@@ -52,7 +52,7 @@ Tensor total_norm(const char* name, std::span<const Tensor> tensors, double p,
     norms.push_back(norms.empty() ? norm : norm.to(norms[0].device(), norms[0].dtype()));
   }
   if (norms.empty()) return zeros({});
-  // Of the norms as of the elements; only how many are not 0 is a sum.
+  // The total norm is the norm of the norms; for p = 0 (the number of non-zeros) it is their sum.
   const Tensor all = stack(norms), total = p == 0 ? sum(all) : norm_of(all, p);
   if (error_if_nonfinite && !std::isfinite(total.item<double>()))
     throw ArgumentError(
@@ -75,7 +75,7 @@ Tensor clip_grad_norm_(std::span<const Tensor> parameters, double max_norm, doub
   Tensor total = total_norm("clip_grad_norm_", gradients, norm_type, error_if_nonfinite);
   const Tensor factor = minimum(max_norm / (total + 1e-6),
                                 ones({}, {.device = total.device(), .dtype = total.dtype()}));
-  std::vector<Tensor> factors;  // all that can fail comes first
+  std::vector<Tensor> factors;  // do everything that can fail first
   for (const Tensor& g : gradients) factors.push_back(factor.to(g.device(), g.dtype()));
   for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i].mul_(factors[i]);
   return total;

@@ -26,13 +26,13 @@ double cosine(double base, double min_lr, double part) {
   return min_lr + (base - min_lr) * (1 + std::cos(std::numbers::pi * part)) / 2;
 }
 
-/// From `first` to `last` as part goes from 0 to 1.
+/// Interpolates from `first` to `last` as `part` goes from 0 to 1.
 double anneal(const OneCycleOptions& o, double first, double last, double part) {
   return o.linear ? (last - first) * part + first
                   : last + (first - last) / 2 * (1 + std::cos(std::numbers::pi * part));
 }
 
-/// One number in the phases of a cycle: low … high … low (… end).
+/// The value at step t of a cycle: low … high … low (… end).
 double one_cycle(const OneCycleOptions& o, std::int64_t t, double low, double high, double end) {
   const double total = static_cast<double>(o.steps), step = static_cast<double>(t),
                up = o.pct_start * total - 1, last = total - 1;
@@ -100,7 +100,7 @@ Curve::Curve(const CosineOptions& o) {
   };
   at_ = [o, part](double base, std::int64_t t) { return cosine(base, o.min_lr, part(t)); };
   next_ = [o, part](double lr, double base, std::int64_t t) {
-    // From the lowest point there is no factor that leads up again.
+    // At the lowest point no factor leads up again, because the distance from min_lr is 0.
     if ((t - 1 - o.steps) % (2 * o.steps) == 0)
       return lr + (base - o.min_lr) *
                       (1 - std::cos(std::numbers::pi / static_cast<double>(o.steps))) / 2;
@@ -120,7 +120,7 @@ Curve::Curve(const CosineWarmRestartsOptions& o) {
     for (; since >= period; period *= o.factor) since -= period;
     return cosine(base, o.min_lr, static_cast<double>(since) / static_cast<double>(period));
   };
-  // PyTorch's is absolute too
+  // not relative to the last rate, as in PyTorch
   next_ = [at = at_](double, double base, std::int64_t t) { return at(base, t); };
 }
 

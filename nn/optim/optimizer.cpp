@@ -12,7 +12,8 @@
 namespace braid::optim {
 namespace {
 
-/// An expanded parameter could not be written to when the others have been.
+/// Throws if a parameter is expanded. Checked early, because writing to it would fail only after
+/// other parameters were updated.
 void check_writable(const char* name, const TensorImpl& p, std::size_t i) {
   for (int d = 0; !p.contiguous && p.numel > 0 && d < p.shape.rank(); ++d)
     if (p.shape[d] > 1 && p.strides[d] == 0)
@@ -133,7 +134,7 @@ void Optimizer::zero_grad() noexcept {
   for (const Tensor& p : parameters_) p.impl()->grad = {};
 }
 
-/// Makes the state, or brings it to where the parameter is now.
+/// Creates the state tensor, or converts it to the parameter's device and dtype.
 void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter, double first) {
   const NoGrad guard;
   Tensor made = state.defined() ? state.to(parameter.device(), parameter.dtype())
@@ -142,15 +143,15 @@ void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter, double
   state = nn::Buffer(made.contiguous());
 }
 
-/// Checks everything and fills items_. Writes nothing but state that nobody has seen yet. What
-/// throws leaves nothing prepared.
+/// Checks everything and fills items_. Writes nothing except state tensors that were not visible
+/// before. If it throws, nothing is prepared.
 void Optimizer::prepare_step() try {
   items_.clear();
   batches_.clear();
   updated_.clear();
   dense_.clear();
   one_batch_ = true;
-  // the tree was moved as a whole
+  // a move of the whole state tree moves this too
   if (steps_.impl()->device != Device()) steps_ = nn::Buffer(steps_.to(Device()));
   const auto* steps = static_cast<const std::int64_t*>(steps_.impl()->data());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -205,7 +206,7 @@ void Optimizer::prepare_step() try {
   throw;
 }
 
-/// One call for each batch, its parameters in their order.
+/// Calls update() once for each batch, with its parameters in order.
 void Optimizer::update_batches() {
   if (one_batch_) {
     update(batches_.front(), items_);

@@ -13,8 +13,8 @@ nn::Buffer numbers(const std::vector<double>& list) {
   return nn::Buffer(tensor(list, {.dtype = DType::float64}));
 }
 nn::Buffer counts(const std::vector<std::int64_t>& list) { return nn::Buffer(tensor(list)); }
-/// A number that the schedule keeps on the host. Read and written through memory of its own, so
-/// that a moved tree is found again.
+/// Returns the host memory of a schedule's state. If the state tree was moved to another device,
+/// moves the buffer back first.
 template <class T> T* host(nn::Buffer& buffer) {
   if (buffer.device() != Device()) buffer = nn::Buffer(buffer.to(Device()));
   return buffer.data<T>();
@@ -72,7 +72,7 @@ void CurveSchedule::step() {
 }
 
 namespace {
-/// Before a rate is set: an optimizer without momentum is refused whole.
+/// Throws if the optimizer has no momentum, before any rate is set.
 Optimizer& with_momentum(Optimizer& optimizer, const OneCycleOptions& o) {
   for (std::size_t g = 0; o.cycle_momentum && g < optimizer.groups(); ++g)
     (void)optimizer.momentum(g);

@@ -45,7 +45,7 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict,
     steps = counts->to_vector<std::int64_t>();
     for (const std::int64_t count : steps) {
       if (count < 0) wrong.push_back(str("steps: expected counts >= 0, got ", count));
-      // a double, of which the corrections are made, holds those exactly
+      // the bias corrections are computed in double, which is exact up to there
       if (count > std::int64_t{1} << 53)
         wrong.push_back(str("steps: expected counts <= 2^53, got ", count));
     }

@@ -31,7 +31,7 @@ std::string folder_name(std::int64_t number) {
   return text;
 }
 
-/// Nothing for what is not the name of a finished checkpoint.
+/// Parses the name of a finished checkpoint's folder; empty for any other name.
 std::optional<std::int64_t> number_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return {};
   const std::string_view digits = name.substr(kPrefix.size());
@@ -46,14 +46,14 @@ std::optional<std::int64_t> number_of(std::string_view name) {
   return number;
 }
 
-/// Is it called as a save is that was not finished?
+/// Returns whether this is the folder name of an unfinished save.
 bool is_unfinished(std::string_view name) {
   return name.ends_with(kUnfinished) &&
          number_of(name.substr(0, name.size() - kUnfinished.size())).has_value();
 }
 
-/// The folder in it of this name; nothing where a file, a link or something else is called so, or
-/// nothing is.
+/// Opens the folder of this name in `root`; empty if it does not exist or is a file, link or
+/// anything else.
 std::optional<io::Folder> folder_in(const io::Folder& root, const std::string& name) {
   try {
     return root.open(name);
@@ -63,7 +63,7 @@ std::optional<io::Folder> folder_in(const io::Folder& root, const std::string& n
   }
 }
 
-/// Of the folders that are called as finished checkpoints are, ascending.
+/// Returns the numbers of the folders with names of finished checkpoints, ascending.
 std::vector<std::int64_t> numbers_in(const io::Folder& root) {
   std::vector<std::int64_t> numbers;
   for (const std::string& name : root.names()) {
@@ -81,16 +81,15 @@ bool has_manifest(const io::Folder& root, std::int64_t number) {
   return std::binary_search(names.begin(), names.end(), std::string(Manifest::kName));
 }
 
-/// Can a save have written it into its folder? Parts, the manifest, and what a file is called until
-/// it is whole.
+/// Returns whether a save may have written this file: the manifest, a part, or a temporary file.
 bool is_own(std::string_view name) {
   return name == Manifest::kName || name.ends_with(kEnding) ||
          (name.starts_with(".braid-") && name.ends_with(kUnfinished));
 }
 
-/// What a checkpoint's folder holds of ours, and the folder. The manifest first: without it the
-/// rest is no checkpoint, however far the removal comes.
-/// Throws IoError, also if something is left in it that is not ours.
+/// Removes the files of a checkpoint and its folder. The manifest goes first: without it the rest
+/// is no longer a checkpoint, even if the removal is interrupted. Throws IoError, also if a foreign
+/// file remains in the folder.
 void remove_all(const io::Folder& root, const std::string& name) {
   const auto folder = folder_in(root, name);
   if (!folder) return;
@@ -106,7 +105,7 @@ void remove_all(const io::Folder& root, const std::string& name) {
   root.remove_folder(name);
 }
 
-/// The random numbers are always a part.
+/// The state of the random number generator; always one of the parts.
 class RandomPart final : public detail::Part {
  public:
   [[nodiscard]] std::string_view role() const noexcept override { return "random"; }
@@ -129,8 +128,8 @@ class RandomPart final : public detail::Part {
   }
 };
 
-/// For the next save: that of its step, or one more than the newest in the folder where that is not
-/// smaller; of what is called so, whatever it is, none is touched.
+/// Returns the number of the next save: its step, or one more than the newest in the folder if that
+/// is not smaller. Skips every number whose name is taken, by a file of any kind.
 std::int64_t next_number(const io::Folder& root, std::int64_t step) {
   const std::vector<std::int64_t> there = numbers_in(root);
   std::int64_t number = there.empty() ? step : std::max(step, there.back() + 1);
@@ -150,8 +149,9 @@ std::int64_t next_number(const io::Folder& root, std::int64_t step) {
   return number;
 }
 
-/// Is something else there than was saved, or nothing? A disk that cannot be read is no damage: an
-/// older checkpoint would hide it.
+/// Returns whether the error means that the checkpoint's files are missing or changed. A disk that
+/// cannot be read does not count as damage: falling back to an older checkpoint would hide the
+/// problem.
 bool is_damage(const IoError& e) {
   if (dynamic_cast<const FormatError*>(&e) != nullptr) return true;
   switch (e.error_number) {
@@ -165,7 +165,7 @@ bool is_damage(const IoError& e) {
   }
 }
 
-/// Throws FormatError unless the file is the one that the manifest means.
+/// Throws FormatError unless the file has the size and checksum in the manifest.
 void check_file(const io::InputFile& file, const ManifestFile& said) {
   if (file.size() != static_cast<std::uint64_t>(said.bytes))
     throw FormatError(file.path(), 0, "size", str(said.bytes, " bytes, as the manifest says"),
@@ -281,14 +281,15 @@ void Checkpoint::save() {
   remove_older(root);
 }
 
-/// Once for each text: what stays in the folder is not worth a line with every save.
+/// Warns once for each text, so that a file that stays in the folder does not cause a warning at
+/// every save.
 void Checkpoint::warn_once(std::string text) {
   if (std::find(warned_.begin(), warned_.end(), text) != warned_.end()) return;
   warn(text);
   warned_.push_back(std::move(text));
 }
 
-/// What saves have left that were interrupted. Nothing else is touched.
+/// Removes the remains of interrupted saves, and nothing else.
 void Checkpoint::remove_unfinished(const io::Folder& root) {
   for (const std::string& name : root.names()) {
     if (!name.starts_with(kPrefix)) continue;
@@ -306,7 +307,7 @@ void Checkpoint::remove_unfinished(const io::Folder& root) {
   }
 }
 
-/// The new one is safe: from here on nothing is an error.
+/// Called when the new checkpoint is safely on disk: errors become warnings.
 void Checkpoint::remove_older(const io::Folder& root) {
   const auto failed = [this](const IoError& e) {
     warn_once(str("Checkpoint: an older checkpoint could not be removed: ", e.what()));
@@ -327,8 +328,8 @@ void Checkpoint::remove_older(const io::Folder& root) {
   }
 }
 
-/// Everything is read and checked, then loaded; if the last of it does not fit, what was loaded
-/// before is put back.
+/// Reads and checks everything, then loads it. If one part does not fit, the parts that were
+/// already loaded are restored.
 void Checkpoint::load_from(const io::Folder& folder) {
   const Manifest manifest = read_manifest(io::InputFile(folder, Manifest::kName));
   const auto described = [](const auto& list, const auto& name) {

@@ -10,7 +10,7 @@
 namespace braid::training::detail {
 namespace {
 
-// Protobuf: a field is its number and wire type in one varint, then its value.
+// Protobuf encoding: a field is its number and wire type in one varint, then its value.
 enum Wire : std::uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 void put_varint(std::string& out, std::uint64_t value) {
@@ -18,7 +18,7 @@ void put_varint(std::string& out, std::uint64_t value) {
   out += static_cast<char>(value);
 }
 template <class T> void put_fixed(std::string& out, T value) {
-  // little-endian, as the format is
+  // little-endian, as in the format
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 void put_key(std::string& out, std::uint32_t field, Wire wire) {
@@ -40,7 +40,7 @@ std::string event_head(double seconds, std::int64_t step) {
   return event;
 }
 
-/// So that the checksum of a file that holds checksums is none.
+/// TFRecord's masked CRC, because a CRC over data that contains CRCs is weak.
 std::uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(io::crc32c(bytes.data(), bytes.size()), 15) + 0xa282ead8u;
 }

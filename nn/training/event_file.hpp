@@ -7,13 +7,13 @@
 
 namespace braid::training::detail {
 
-/// Writes numbers as TensorBoard reads them: records of length, data and their checksums
-/// (TFRecord), each datum an `Event` in protobuf's encoding.
+/// Writes scalars in TensorBoard's format: TFRecord records (length, data and their checksums),
+/// each of them an `Event` in protobuf encoding.
 class EventFile {
  public:
-  /// Makes a new file in the folder, which is made where it is missing. `seconds` since 1970.
+  /// Creates a new file in the folder, and the folder if it is missing. `seconds` since 1970.
   EventFile(const std::string& folder, double seconds);
-  /// Takes it down; write() writes it.
+  /// Queues a value; write() writes the queued values to the file.
   void add(std::int64_t step, double seconds, std::string_view name, double value);
   void write();
 

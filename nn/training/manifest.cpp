@@ -29,7 +29,8 @@ bool is_file_name(std::string_view name) {
   });
 }
 
-/// value(key) for each key of an object; each of `keys` must come once, and no other may.
+/// Calls value(key) for each key of an object. Throws unless each of `keys` occurs exactly once and
+/// there is no other key.
 template <class F>
 void read_object(io::JsonReader& json, const io::Source& source, std::string_view field,
                  const std::set<std::string_view>& keys, const F& value) {

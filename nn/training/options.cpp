@@ -17,7 +17,7 @@
 namespace braid::training {
 namespace {
 
-/// Those of all programs, and then the program's own.
+/// The options common to all programs, followed by the program's own.
 std::vector<Option> entries(Options& o, const std::vector<Option>& own) {
   std::vector<Option> all{
       {"data", "FOLDER", "the data set; default: where BRAID_DATA says", &o.data},
@@ -53,7 +53,7 @@ template <class T> T number(const Option& e, std::string_view text) {
   return value;
 }
 
-/// Reads the text as the option wants it, and keeps it where `keep` says so.
+/// Parses the text according to the option's type, and stores the value if `keep` is true.
 void read(const Option& e, std::string_view text, bool keep) {
   std::visit(
       [&](auto* to) {
@@ -134,7 +134,7 @@ Options options(int argc, const char* const* argv, const Options& defaults,
   const std::vector<Option> known = entries(o, own);
   const std::size_t first_own = known.size() - own.size();
   check_own(known, first_own);
-  // of the program's own: kept when all is known to be right
+  // the texts of the program's own options, which are stored after every check
   std::vector<std::string_view> texts(known.size());
   std::set<std::string_view> seen;
   for (int i = 1; i < argc; ++i) {

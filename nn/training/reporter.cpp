@@ -15,13 +15,13 @@ namespace braid::training::detail {
 namespace {
 
 constexpr double kBarEvery = 0.1, kLineEvery = 10, kWriteEvery = 2;  // seconds
-constexpr std::size_t kWriteAt = 1024;                               // reported values
+constexpr std::size_t kWriteAt = 1024;                               // number of reported values
 
 template <class Clock> double now() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-/// 1:05, 2:03:04.
+/// Formats seconds as 1:05 or 2:03:04.
 std::string duration(double seconds) {
   const auto s = static_cast<std::int64_t>(seconds + 0.5);
   char text[40];
@@ -34,13 +34,13 @@ std::string duration(double seconds) {
   return text;
 }
 
-/// With so many digits after the point.
+/// Formats a number with `digits` digits after the decimal point.
 std::string fixed(double value, int digits) {
   char text[400];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
   return text;
 }
-/// With so many digits in all.
+/// Formats a number with `digits` significant digits.
 std::string rounded(double value, int digits) {
   char text[40];
   std::snprintf(text, sizeof text, "%.*g", digits, value);
@@ -54,7 +54,7 @@ std::string bar(std::int64_t done, std::int64_t all) {
          std::string(static_cast<std::size_t>(kWidth - full), ' ') + ']';
 }
 
-/// As RFC 4180 quotes it.
+/// Quotes a text as in RFC 4180.
 std::string csv_text(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -91,7 +91,7 @@ Reporter::Reporter(const Options& options, const Place& start, Terminal terminal
   }
   if (!options.trace.empty()) {
     trace_.emplace(options.trace, io::LogFile::Start::anew);
-    // the format lets the closing bracket be missing, so a run that is killed leaves a good file
+    // the closing bracket is optional in this format, so the file of a killed run is still valid
     trace_pending_ = "[\n";
   }
 }
@@ -154,14 +154,14 @@ std::string Reporter::line(bool bar_too) const {
   return text;
 }
 
-/// `last`: of the epoch; its line stays.
+/// `last` means the last step of the epoch, whose line is not overwritten.
 void Reporter::show(bool last) {
   if (!terminal_.write) return;
   shown_ = step_ended_;
-  unshown_ = terminal_.is_terminal && !last;  // a bar is closed by a last one
+  unshown_ = terminal_.is_terminal && !last;  // a bar needs a final line
   if (!terminal_.is_terminal) return terminal_.write(line(false) + '\n');
   std::string text = line(true);
-  // one that wraps could not be overwritten
+  // a line that wraps could not be overwritten
   if (terminal_.columns > 1 && text.size() >= terminal_.columns) text.resize(terminal_.columns - 1);
   terminal_.write('\r' + text + "\x1b[K" + (last ? "\n" : ""));
 }

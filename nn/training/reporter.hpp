@@ -15,18 +15,18 @@
 
 namespace braid::training::detail {
 
-/// Where a Reporter writes and what time it is; tests have their own.
+/// A Reporter's output and clocks; tests pass fakes.
 struct Terminal {
   std::function<void(std::string_view)> write;  ///< empty: nothing is shown
   bool is_terminal = false;
   std::size_t columns = 80;
-  std::function<double()> seconds;  ///< since some moment, never backwards
-  std::function<double()> clock;    ///< since 1970
+  std::function<double()> seconds;  ///< monotonic clock
+  std::function<double()> clock;    ///< seconds since 1970
 };
-/// stderr, and the clocks of the system.
+/// Returns stderr and the system's clocks.
 [[nodiscard]] Terminal standard_terminal();
 
-/// A number, perhaps still in a tensor that a device is computing.
+/// A number, possibly in a tensor that a device is still computing.
 class Value {
  public:
   explicit Value(double number) : number_(number) {}
@@ -43,7 +43,7 @@ class Reporter {
   Reporter(const Options& options, const Place& start, Terminal terminal);
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
-  /// Shows and writes what is left.
+  /// Shows and writes what is still pending.
   ~Reporter();
 
   void step_begins(const Place& place, std::int64_t rows);
@@ -66,7 +66,7 @@ class Reporter {
   Place start_, place_;
   double began_, epoch_began_, shown_, written_, step_began_ = 0, step_ended_;
   std::int64_t rows_ = 0, samples_ = 0, steps_ = 0;  // of this batch; of this epoch; of this run
-  // a step was made since the last line that stays
+  // a step was finished since the last line that was printed permanently
   bool unshown_ = false;
   std::vector<std::pair<std::string, Value>> newest_;
   std::vector<Written> pending_;

@@ -4,8 +4,9 @@
 
 #include <braid/nn/module.hpp>
 
-// Functions as layers, for nn::Sequential. They have no parameters; any shape and floating dtype
-// that the function of the same name takes.
+// Activation functions as layers, for nn::Sequential. They have no parameters. Each accepts what
+// the function of the same name accepts: any shape, floating point; braid/core/ops/activations.hpp
+// and softmax.hpp have the formulas.
 namespace braid::nn {
 
 /// max(x, 0).
@@ -14,17 +15,21 @@ struct ReLU : Module {
   BRAID_FIELDS()
 };
 
+/// tanh(x).
 struct Tanh : Module {
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS()
 };
 
+/// 1 / (1 + e^(-x)).
 struct Sigmoid : Module {
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS()
 };
 
-/// x Φ(x); approximate "none" or "tanh". Throws ArgumentError for another word.
+/// x Φ(x), where Φ is the distribution function of the standard normal distribution. approximate =
+/// "tanh" uses the usual approximation by tanh. Throws ArgumentError unless approximate is "none"
+/// or "tanh".
 struct GELU : Module {
   std::string approximate;
   explicit GELU(std::string how = "none");
@@ -39,7 +44,7 @@ struct SiLU : Module {
   BRAID_FIELDS()
 };
 
-/// log(1 + e^(beta x)) / beta, x itself where beta x > threshold.
+/// log(1 + e^(beta x)) / beta; x where beta x > threshold.
 struct Softplus : Module {
   double beta, threshold;
   explicit Softplus(double steepness = 1, double linear_from = 20)
@@ -67,6 +72,7 @@ struct CELU : Module {
   BRAID_FIELDS()
 };
 
+/// 1.0507 elu(x, 1.6733): outputs tend to mean 0 and variance 1 (self-normalising networks).
 struct SELU : Module {
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS()
@@ -81,7 +87,7 @@ struct LeakyReLU : Module {
   BRAID_FIELDS()
 };
 
-/// x cut off at min_val and max_val. Throws ArgumentError unless min_val < max_val.
+/// x clamped to [min_val, max_val]. Throws ArgumentError unless min_val < max_val.
 struct Hardtanh : Module {
   double min_val, max_val;
   explicit Hardtanh(double low = -1, double high = 1);
@@ -90,31 +96,37 @@ struct Hardtanh : Module {
   BRAID_FIELDS()
 };
 
+/// x clamped to [0, 6].
 struct ReLU6 : Module {
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS()
 };
 
+/// (x + 3) / 6, clamped to [0, 1].
 struct Hardsigmoid : Module {
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS()
 };
 
+/// x hardsigmoid(x).
 struct Hardswish : Module {
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS()
 };
 
+/// x tanh(softplus(x)).
 struct Mish : Module {
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS()
 };
 
+/// log(sigmoid(x)), without underflow.
 struct LogSigmoid : Module {
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS()
 };
 
+/// x / (1 + |x|).
 struct Softsign : Module {
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS()
@@ -138,7 +150,7 @@ struct LogSoftmax : Module {
   BRAID_FIELDS()
 };
 
-/// Dims start_dim … end_dim as one: [n, 1, 28, 28] → [n, 784].
+/// Flattens dims start_dim … end_dim into one: [n, 1, 28, 28] → [n, 784].
 struct Flatten : Module {
   std::int64_t start_dim, end_dim;
   explicit Flatten(std::int64_t start = 1, std::int64_t end = -1)
@@ -148,7 +160,7 @@ struct Flatten : Module {
   BRAID_FIELDS()
 };
 
-/// x itself.
+/// Returns x.
 struct Identity : Module {
   [[nodiscard]] Tensor operator()(const Tensor& x) const { return x; }
   BRAID_FIELDS()

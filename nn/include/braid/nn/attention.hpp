@@ -10,35 +10,39 @@
 namespace braid::nn {
 
 struct MultiheadAttentionOptions {
-  double dropout = 0;  ///< of the probabilities, in training
+  double dropout = 0;  ///< applied to the attention probabilities, in training only
   bool bias = true;
   bool batch_first = false;  ///< [batch, n, embed] instead of [n, batch, embed]
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};
 };
 
-/// What a call of MultiheadAttention can be told. Masks hide where they are true, as in PyTorch's
-/// layer (its scaled_dot_product_attention, and ours, show there).
+/// Optional arguments of a MultiheadAttention call. A mask hides a key where it is true, as in
+/// PyTorch's nn.MultiheadAttention. (scaled_dot_product_attention, in PyTorch and here, has the
+/// opposite meaning: true lets a key take part.)
 struct AttentionCall {
-  Tensor key_padding_mask = {};  ///< bool [batch, keys]: true hides a key from all
-  /// [queries, keys] or [batch * heads, queries, keys]: bool, true hides; or of x's dtype, added to
-  /// the scores
+  Tensor key_padding_mask = {};  ///< bool [batch, keys]: true hides a key from all queries
+  /// [queries, keys] or [batch * heads, queries, keys]. Either bool, where true hides a key, or of
+  /// x's dtype, in which case it is added to the scores.
   Tensor attn_mask = {};
-  /// query i sees keys 0 … i, beside the masks; PyTorch wants that mask as attn_mask too
+  /// Query i attends to keys 0 … i only, in addition to the masks. PyTorch requires that mask as
+  /// attn_mask too; here it is not needed.
   bool is_causal = false;
 };
 
-/// softmax(q kᵀ / √width) v in `num_heads` heads, between a projection in (all three as one
-/// product, in_proj_weight [3 embed, embed]) and one out.
+/// Multi-head attention: softmax(q kᵀ / √width) v in each of `num_heads` heads. The inputs are
+/// first projected to q, k and v (in_proj_weight [3 embed, embed], one product if all three are the
+/// same tensor); the result is projected by out_proj.
 ///
 /// Shapes    query [queries, batch, embed], key and value [keys, batch, embed] → [queries, batch,
-///           embed]; batch first if so told; without batch too
-/// Returns   the output alone; with_weights also the probabilities [batch, queries, keys], the mean
-///           of the heads (PyTorch's call returns both, and need_weights is its default; there the
-///           scores are in memory)
-/// Starts    in_proj_weight Xavier uniform, biases 0, out_proj.weight as Linear's
-/// Throws    ArgumentError unless num_heads divides embed_dim, and for a dropout outside [0, 1]; in
-///           a call ShapeError, DTypeError, DeviceError
+///           embed]. With batch_first the batch comes first. Without a batch: query [queries,
+///           embed], key and value [keys, embed]
+/// Returns   the output. with_weights returns the output and the probabilities [batch, queries,
+///           keys], averaged over the heads; it keeps the scores in memory. (PyTorch's call returns
+///           both by default: need_weights.)
+/// Starts    in_proj_weight Xavier uniform, biases 0, out_proj.weight as in Linear
+/// Throws    ArgumentError unless num_heads divides embed_dim and 0 <= dropout <= 1. A call throws
+///           ShapeError, DTypeError or DeviceError
 /// Source    Vaswani et al. 2017, arXiv:1706.03762
 struct MultiheadAttention : Module {
   std::int64_t embed_dim, num_heads;

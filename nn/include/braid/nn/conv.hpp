@@ -6,8 +6,7 @@
 #include <braid/core/ops/conv.hpp>
 #include <braid/nn/module.hpp>
 
-// Convolutions as layers: `nn::Conv2d{1, 32, 3}`,
-// `nn::Conv2d{64, 64, 3, {.stride = 2, .padding = 1}}`.
+// Convolution layers: `nn::Conv2d{1, 32, 3}`, `nn::Conv2d{64, 64, 3, {.stride = 2, .padding = 1}}`.
 namespace braid::nn {
 
 struct Conv1dOptions {
@@ -49,13 +48,13 @@ struct ConvTranspose2dOptions {
   std::optional<DType> dtype = {};
 };
 
-/// braid::conv2d with a weight and a bias of its own.
+/// braid::conv2d with a weight and a bias.
 ///
 /// Shapes    x [n, in, h, w] or [in, h, w] → [n, out, oh, ow] or [out, oh, ow]; weight [out, in /
-///           groups, kh, kw], bias [out], undefined without bias
-/// Starts    weight and bias uniform in [-1/√f, 1/√f), f = in / groups · kh · kw, as PyTorch's
-/// Throws    ArgumentError for sizes below 1 and groups that do not divide both; in a call what
-///           braid::conv2d throws
+///           groups, kh, kw]; bias [out], undefined without bias
+/// Starts    weight and bias uniform in [-1/√f, 1/√f), f = in / groups · kh · kw, as in PyTorch
+/// Throws    ArgumentError if a size is below 1 or groups does not divide both channel counts. A
+///           call throws what braid::conv2d throws
 struct Conv2d : Module {
   Parameter weight, bias;
   braid::Conv2dOptions options;
@@ -67,7 +66,8 @@ struct Conv2d : Module {
   BRAID_FIELDS(weight, bias)
 };
 
-/// The same along one dim: x [n, in, l] or [in, l], weight [out, in / groups, k].
+/// braid::conv1d as a layer: x [n, in, l] or [in, l], weight [out, in / groups, k]. Initial values
+/// and errors as Conv2d.
 struct Conv1d : Module {
   Parameter weight, bias;
   braid::Conv1dOptions options;
@@ -79,8 +79,8 @@ struct Conv1d : Module {
   BRAID_FIELDS(weight, bias)
 };
 
-/// braid::conv_transpose2d with a weight [in, out / groups, kh, kw] and a bias of its own; starts
-/// with f = out / groups · kh · kw, as PyTorch's. Errors as Conv2d.
+/// braid::conv_transpose2d with a weight [in, out / groups, kh, kw] and a bias [out]. Initial
+/// values and errors as Conv2d, but f = out / groups · kh · kw, as in PyTorch.
 struct ConvTranspose2d : Module {
   Parameter weight, bias;
   braid::ConvTranspose2dOptions options;
@@ -92,7 +92,7 @@ struct ConvTranspose2d : Module {
   BRAID_FIELDS(weight, bias)
 };
 
-/// The same along one dim: weight [in, out / groups, k].
+/// braid::conv_transpose1d as a layer: weight [in, out / groups, k]. Otherwise as ConvTranspose2d.
 struct ConvTranspose1d : Module {
   Parameter weight, bias;
   braid::ConvTranspose1dOptions options;

@@ -3,10 +3,12 @@
 
 #include <braid/nn/module.hpp>
 
-// Dropout as layers: in training each element (or whole channel) becomes 0 with probability p; in
-// evaluation x itself. p outside [0, 1] is an ArgumentError.
+// Dropout layers. In training, each element (or whole channel) becomes 0 with probability p and the
+// others are scaled by 1 / (1 - p); in evaluation they return x. They throw ArgumentError unless p
+// is in [0, 1].
 namespace braid::nn {
 
+/// Drops single elements of a tensor of any shape.
 struct Dropout : Module {
   double p;
   explicit Dropout(double probability = 0.5);
@@ -15,7 +17,7 @@ struct Dropout : Module {
   BRAID_FIELDS()
 };
 
-/// Channels of [n, channels, length].
+/// Drops whole channels of [n, channels, length].
 struct Dropout1d : Module {
   double p;
   explicit Dropout1d(double probability = 0.5);
@@ -24,7 +26,7 @@ struct Dropout1d : Module {
   BRAID_FIELDS()
 };
 
-/// Channels of [n, channels, height, width].
+/// Drops whole channels of [n, channels, height, width].
 struct Dropout2d : Module {
   double p;
   explicit Dropout2d(double probability = 0.5);

@@ -8,21 +8,21 @@
 namespace braid::nn {
 
 struct EmbeddingOptions {
-  /// a row that starts at 0 and gets no gradient; negative: counted from the end
+  /// A row that starts at 0 and receives no gradient. A negative index counts from the end.
   std::optional<std::int64_t> padding_idx = {};
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};  ///< floating point
 };
 
-/// A table of `count` rows of `width` numbers, looked up by index.
+/// A lookup table of `count` rows of `width` numbers.
 ///
 /// Shapes    indices [..] int64 → [.., width]; weight [count, width]
-/// Starts    standard normal, as PyTorch's
-/// Throws    ArgumentError for a negative size, IndexError for a padding_idx outside [-count,
-///           count); in a call IndexError, DTypeError, DeviceError as braid::embedding
+/// Starts    standard normal, as in PyTorch
+/// Throws    ArgumentError if a size is negative; IndexError if padding_idx is outside [-count,
+///           count). A call throws IndexError, DTypeError or DeviceError, as braid::embedding
 struct Embedding : Module {
   Parameter weight;
-  std::optional<std::int64_t> padding_idx;  ///< counted from the front
+  std::optional<std::int64_t> padding_idx;  ///< never negative: counted from the front
 
   Embedding(std::int64_t count, std::int64_t width, const EmbeddingOptions& options = {});
   [[nodiscard]] Tensor operator()(const Tensor& indices) const;

@@ -15,10 +15,10 @@ struct LinearOptions {
 
 /// y = x weightᵀ + bias.
 ///
-/// Shapes    x [.., in] → [.., out]; weight [out, in], bias [out], undefined without bias
-/// Starts    weight and bias uniform in [-1/√in, 1/√in), as PyTorch's
-/// Throws    ArgumentError for a negative size; in a call ShapeError, DTypeError, DeviceError as
-///           braid::linear
+/// Shapes    x [.., in] → [.., out]; weight [out, in]; bias [out], undefined without bias
+/// Starts    weight and bias uniform in [-1/√in, 1/√in), as in PyTorch
+/// Throws    ArgumentError if a size is negative. A call throws ShapeError, DTypeError or
+///           DeviceError, as braid::linear
 struct Linear : Module {
   Parameter weight, bias;
 

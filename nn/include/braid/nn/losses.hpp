@@ -2,15 +2,15 @@
 #include <braid/core/ops/loss.hpp>
 #include <braid/core/tensor.hpp>
 
-// Losses. Each has a twin X_sum that gives the sum and the count of its terms, for batches that
-// come in parts of different sizes (LossSum).
+// Loss functions. Each has a sum form X_sum, which returns the sum and the count of the loss's
+// terms (LossSum), ignoring `reduction`: for batches that are computed in parts of different sizes.
 //
-// Shapes    operands of one shape, unless said otherwise (PyTorch broadcasts some of them, with a
-//           warning) → scalar, with Reduction::none one number a term
+// Shapes    the operands have one shape, unless stated otherwise (PyTorch broadcasts some of them,
+//           with a warning) → scalar; with Reduction::none one number for each term
 // Types     floating point, one dtype
-// Gradient  to all floating operands, made of recorded ops; at a kink as PyTorch's, where nothing
-//           else is said
-// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for options out of range
+// Gradient  to all floating point operands, by recorded ops; at a kink it equals PyTorch's, unless
+//           stated otherwise
+// Throws    ShapeError, DTypeError, DeviceError; ArgumentError if an option is out of range
 namespace braid::nn {
 
 using braid::cross_entropy;
@@ -34,7 +34,8 @@ struct SmoothL1Options {
   Reduction reduction = Reduction::mean;
   double beta = 1;
 };
-/// d² / (2 beta) where d = |a - b| < beta, else d - beta / 2. Girshick 2015, arXiv:1504.08083.
+/// d² / (2 beta) where d = |a - b| < beta, else d - beta / 2. With beta 0 it is l1_loss. Girshick
+/// 2015, arXiv:1504.08083.
 [[nodiscard]] Tensor smooth_l1_loss(const Tensor& a, const Tensor& b,
                                     const SmoothL1Options& options = {});
 [[nodiscard]] LossSum smooth_l1_loss_sum(const Tensor& a, const Tensor& b,
@@ -52,10 +53,10 @@ struct HuberOptions {
 // ---- probabilities
 struct BceOptions {
   Reduction reduction = Reduction::mean;
-  Tensor weight = {};  ///< broadcasts to the operands; how much each term counts
+  Tensor weight = {};  ///< broadcasts to the operands; the weight of each term
 };
-/// -(t log p + (1 - t) log(1 - p)), logarithms no lower than -100. A p outside [0, 1] gives NaN
-/// (PyTorch throws).
+/// -(t log p + (1 - t) log(1 - p)). The logarithms are clamped at -100 from below. A p outside [0,
+/// 1] gives NaN (PyTorch throws).
 [[nodiscard]] Tensor binary_cross_entropy(const Tensor& p, const Tensor& target,
                                           const BceOptions& options = {});
 [[nodiscard]] LossSum binary_cross_entropy_sum(const Tensor& p, const Tensor& target,
@@ -64,10 +65,10 @@ struct BceOptions {
 struct BceWithLogitsOptions {
   Reduction reduction = Reduction::mean;
   Tensor weight = {};      ///< broadcasts to the operands
-  Tensor pos_weight = {};  ///< broadcasts to the operands: how much more a positive target counts
+  Tensor pos_weight = {};  ///< broadcasts to the operands; the weight of positive targets
 };
-/// Binary cross entropy of sigmoid(x), without its overflow: (1 - t) x + (1 + (pos_weight - 1) t)
-/// log(1 + exp(-x)).
+/// Binary cross entropy of sigmoid(x), computed without overflow: (1 - t) x + (1 + (pos_weight - 1)
+/// t) log(1 + exp(-x)).
 [[nodiscard]] Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
                                                       const BceWithLogitsOptions& options = {});
 [[nodiscard]] LossSum binary_cross_entropy_with_logits_sum(
@@ -75,13 +76,13 @@ struct BceWithLogitsOptions {
 
 struct KlDivOptions {
   Reduction reduction = Reduction::mean;
-  /// instead of reduction: the sum over the size of dim 0, the divergence itself (PyTorch's
-  /// "batchmean")
+  /// The sum divided by the size of dim 0, which is the divergence itself (PyTorch's "batchmean").
+  /// Replaces `reduction`.
   bool batch_mean = false;
-  bool log_target = false;  ///< the target holds logarithms
+  bool log_target = false;  ///< the target is given as a logarithm
 };
-/// target (log target - x), x the logarithm of a probability; 0 where the target is 0. Kullback &
-/// Leibler 1951.
+/// target (log target - x), where x is the logarithm of a probability; 0 where the target is 0.
+/// Kullback & Leibler 1951.
 [[nodiscard]] Tensor kl_div(const Tensor& x, const Tensor& target,
                             const KlDivOptions& options = {});
 [[nodiscard]] LossSum kl_div_sum(const Tensor& x, const Tensor& target,
@@ -90,10 +91,10 @@ struct KlDivOptions {
 struct PoissonNllOptions {
   Reduction reduction = Reduction::mean;
   bool log_input = true;  ///< x is the logarithm of the rate
-  bool full = false;      ///< with Stirling's approximation of log(target!) where target > 1
+  bool full = false;      ///< adds Stirling's approximation of log(target!) where target > 1
   double eps = 1e-8;
 };
-/// exp(x) - target x, or x - target log(x + eps).
+/// exp(x) - target x; without log_input, x - target log(x + eps).
 [[nodiscard]] Tensor poisson_nll_loss(const Tensor& x, const Tensor& target,
                                       const PoissonNllOptions& options = {});
 [[nodiscard]] LossSum poisson_nll_loss_sum(const Tensor& x, const Tensor& target,
@@ -101,12 +102,12 @@ struct PoissonNllOptions {
 
 struct GaussianNllOptions {
   Reduction reduction = Reduction::mean;
-  bool full = false;  ///< with log(2π) / 2
-  double eps = 1e-6;  ///< the least variance
+  bool full = false;  ///< adds log(2π) / 2
+  double eps = 1e-6;  ///< smaller variances count as eps
 };
-/// (log v + (x - target)² / v) / 2, v the variance: of x's shape, or with 1 for its last size. Nix
-/// & Weigend 1994. Below eps the variance gets no gradient. Throws ArgumentError for a negative
-/// variance, for which the host waits for the device.
+/// (log v + (x - target)² / v) / 2, where v is the variance, of x's shape or with 1 as its last
+/// size. Nix & Weigend 1994. A variance below eps gets no gradient. Throws ArgumentError if a
+/// variance is negative; the host waits for the device to check that.
 [[nodiscard]] Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target,
                                        const Tensor& variance,
                                        const GaussianNllOptions& options = {});
@@ -134,8 +135,8 @@ struct CosineEmbeddingOptions {
   Reduction reduction = Reduction::mean;
   double margin = 0;
 };
-/// 1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1. a, b [n, d], target
-/// [n]; or [d], [d] and a scalar.
+/// 1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1. Shapes: a and b [n,
+/// d] and target [n], or a and b [d] and a scalar target.
 [[nodiscard]] Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target,
                                            const CosineEmbeddingOptions& options = {});
 [[nodiscard]] LossSum cosine_embedding_loss_sum(const Tensor& a, const Tensor& b,
@@ -157,10 +158,11 @@ struct TripletMarginOptions {
   Reduction reduction = Reduction::mean;
   double margin = 1;
   double eps = 1e-6;  ///< added to each difference
-  bool swap = false;  ///< the negative's distance to the positive, where that is smaller
+  bool swap = false;  ///< uses |positive - negative| instead where it is smaller
 };
-/// max(0, |anchor - positive| - |anchor - negative| + margin), Euclidean lengths over the last dim:
-/// [n, d] → n terms. Balntas et al. 2016 (swap).
+/// max(0, |anchor - positive| - |anchor - negative| + margin), with Euclidean lengths over the last
+/// dim: [n, d] → n terms. With swap, |positive - negative| replaces |anchor - negative| where it is
+/// smaller. Balntas et al. 2016 (swap). Throws ArgumentError unless margin > 0 and eps >= 0.
 [[nodiscard]] Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive,
                                          const Tensor& negative,
                                          const TripletMarginOptions& options = {});
@@ -170,14 +172,16 @@ struct TripletMarginOptions {
 
 struct CapsuleMarginOptions {
   Reduction reduction = Reduction::mean;
-  double present = 0.9;  ///< how long the capsule of a class should be that is there,
-  double absent = 0.1;   ///< and of one that is not
-  double lambda = 0.5;   ///< how much those count
+  double present = 0.9;  ///< the least length of the capsule of a class that is present
+  double absent = 0.1;   ///< the greatest length of the capsule of an absent class
+  double lambda = 0.5;   ///< the weight of the terms of absent classes
 };
-/// Σ_k T_k max(0, present - ‖v_k‖)² + lambda (1 - T_k) max(0, ‖v_k‖ - absent)², a term a row.
-/// lengths [n, classes] of the capsules, labels [n] int64, or T itself, of the shape and dtype of
-/// lengths, where several classes may be there. A label outside the classes: no class is there. Not
-/// in PyTorch.
+/// Σ_k T_k max(0, present - ‖v_k‖)² + lambda (1 - T_k) max(0, ‖v_k‖ - absent)², one term for each
+/// row. T_k is 1 if class k is present, else 0. Not in PyTorch.
+///
+/// Shapes    lengths [n, classes] of the capsules; labels [n] int64, or T itself, with the shape
+///           and dtype of lengths, if several classes may be present. For a label outside [0,
+///           classes) no class is present
 /// Source    Sabour, Frosst & Hinton 2017, arXiv:1710.09829
 [[nodiscard]] Tensor capsule_margin_loss(const Tensor& lengths, const Tensor& labels,
                                          const CapsuleMarginOptions& options = {});
@@ -186,7 +190,7 @@ struct CapsuleMarginOptions {
 
 }  // namespace braid::nn
 
-// All of them in both namespaces, as those of core.
+// All losses are in both namespaces, as those of core are.
 namespace braid {
 
 using nn::BceOptions;

@@ -8,8 +8,9 @@
 
 namespace braid::nn {
 
-/// Base of every layer and model. It has no member function: what is done to a model is a free
-/// function (`train(m)`, `to(m, device)`), and a field or member of a model never hides one.
+/// Base class of every layer and model. It has no member functions: operations on a model are free
+/// functions, such as `train(m)` and `to(m, device)` (walks.hpp), so that a model's own fields and
+/// functions never hide them.
 struct Module {
   bool training = true;
 
@@ -29,12 +30,13 @@ template <class M> bool* training_of(void* object) { return &static_cast<M*>(obj
 template <class M> std::string extra_of(const void* object) {
   return static_cast<const M*>(object)->extra();
 }
-/// Prints the structs of a tree as PyTorch prints nested modules.
+/// Prints the structs of a tree in the form in which PyTorch prints nested modules.
 void print_module(std::ostream& out, const tree::Flat& flat);
 }  // namespace detail
 
-/// Prints as PyTorch does: `Model(\n  (fc): Linear(in_features=5, out_features=2, bias=true)\n)`. A
-/// layer says what stands in the brackets with a member `std::string extra() const`.
+/// Prints a module as PyTorch does:
+/// `Model(\n  (fc): Linear(in_features=5, out_features=2, bias=true)\n)`. A layer provides the text
+/// inside its brackets with a member `std::string extra() const`.
 template <IsModule M> std::ostream& operator<<(std::ostream& out, const M& module) {
   detail::print_module(out, tree::flatten(module));
   return out;

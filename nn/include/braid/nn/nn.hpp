@@ -1,18 +1,18 @@
 #pragma once
 
-/// \file All of braid::nn, braid::optim and braid::training: modules (a struct with BRAID_FIELDS),
-/// layers, losses, initialisers; optimizers, schedules, clipping, averages; options, progress,
-/// checkpoints, accuracy, summary. Names, defaults and layouts of parameters are PyTorch's where it
-/// has the like.
+/// \file Includes all of braid::nn, braid::optim and braid::training: modules (structs with
+/// BRAID_FIELDS), layers, losses and initialisers; optimizers, learning rate schedules, gradient
+/// clipping and weight averaging; command line options, progress, checkpoints, accuracy and
+/// summary. Names, defaults and parameter layouts are PyTorch's where PyTorch has the same thing.
 ///
-/// Shapes    batches have the samples along dim 0 (sequences: time along dim 0 unless batch_first);
-///           each layer's header says its own
+/// Shapes    the samples of a batch lie along dim 0 (sequences: time along dim 0 unless
+///           batch_first); each layer's header states its shapes
 /// Types     floating point, float32 by default; labels int64
-/// Device    parameters are made on the CPU unless options name a device, or moved by
-///           `to(module, device)`; inputs must be where they are
-/// Gradient  for inputs and parameters, and of gradients, unless a header says otherwise
-/// Throws    ShapeError, DTypeError, DeviceError, ArgumentError: `op: expected …, got …`, before
-///           anything is changed
+/// Device    parameters are created on the CPU unless the options name a device;
+///           `to(module, device)` moves them. Inputs must be on the device of the parameters
+/// Gradient  to inputs and parameters, of any order, unless a header says otherwise
+/// Throws    ShapeError, DTypeError, DeviceError, ArgumentError with the text
+///           `op: expected …, got …`, before anything is changed
 #include <braid/nn/activations.hpp>
 #include <braid/nn/attention.hpp>
 #include <braid/nn/capsule.hpp>

@@ -5,8 +5,8 @@
 
 #include <braid/nn/module.hpp>
 
-// Normalisations as layers; names of parameters and buffers, defaults and starts (weight 1, bias 0)
-// as PyTorch's.
+// Normalisation layers. Names of parameters and buffers, defaults and initial values (weight 1,
+// bias 0) are PyTorch's.
 namespace braid::nn {
 
 struct LayerNormOptions {
@@ -17,8 +17,8 @@ struct LayerNormOptions {
   std::optional<DType> dtype = {};
 };
 
-/// layer_norm over the last dims: weight and bias [normalized_shape]. Throws ShapeError for a shape
-/// without dims.
+/// braid::layer_norm over the last dims; weight and bias [normalized_shape]. Throws ShapeError if
+/// the shape has no dims.
 struct LayerNorm : Module {
   Shape normalized_shape;
   double eps;
@@ -33,13 +33,13 @@ struct LayerNorm : Module {
 };
 
 struct RMSNormOptions {
-  std::optional<double> eps = {};  ///< the machine epsilon of x's dtype unless given
+  std::optional<double> eps = {};  ///< default: the machine epsilon of x's dtype
   bool elementwise_affine = true;
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};
 };
 
-/// rms_norm over the last dims: weight [normalized_shape].
+/// braid::rms_norm over the last dims; weight [normalized_shape].
 struct RMSNorm : Module {
   Shape normalized_shape;
   std::optional<double> eps;
@@ -60,8 +60,8 @@ struct GroupNormOptions {
   std::optional<DType> dtype = {};
 };
 
-/// group_norm: weight and bias [channels]. Throws ArgumentError unless num_groups divides the
-/// channels.
+/// braid::group_norm; weight and bias [channels]. Throws ArgumentError unless num_groups divides
+/// the number of channels.
 struct GroupNorm : Module {
   std::int64_t num_groups, num_channels;
   double eps;
@@ -75,15 +75,15 @@ struct GroupNorm : Module {
 
 struct BatchNormOptions {
   double eps = 1e-5;
-  std::optional<double> momentum = 0.1;  ///< none: the mean over all batches so far
+  std::optional<double> momentum = 0.1;  ///< empty: the mean over all batches so far
   bool affine = true;
-  bool track_running_stats = true;  ///< false: by the batch's statistics in evaluation too
+  bool track_running_stats = true;  ///< false: evaluation uses the batch's statistics
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};
 };
 
 namespace detail {
-/// What BatchNorm1d and 2d share.
+/// The common part of BatchNorm1d, BatchNorm2d and SyncBatchNorm.
 struct BatchNorm : Module {
   std::int64_t num_features;
   double eps;
@@ -97,17 +97,19 @@ struct BatchNorm : Module {
 
  protected:
   [[nodiscard]] Tensor apply(const char* name, const Tensor& x, int rank, int other_rank) const;
-  /// By the statistics of all replicas that run with this one, if there are others.
+  /// Normalises by the statistics of all replicas that run with this one, if there are others.
   [[nodiscard]] Tensor apply_synchronised(const char* name, const Tensor& x) const;
 };
 }  // namespace detail
 
-/// batch_norm of [n, features] or [n, features, length]. In training it writes the buffers, under
-/// the lock of their storage, though operator() is const: in DataParallel those of replica 0 stay,
-/// so that the running statistics are those of its chunk; with its `shards` the statistics are
-/// those of the whole batch,
-/// as SyncBatchNorm takes them. Throws ArgumentError for one value a channel in training;
-/// ShapeError for another rank or number of features.
+/// braid::batch_norm of x [n, features] or [n, features, length].
+///
+/// Buffers   a training call updates them in place, under the lock of their storage, although
+///           operator() is const. In DataParallel those of replica 0 are kept, so the running
+///           statistics are those of its chunk. With DataParallelOptions::shards the statistics are
+///           those of the whole batch, as in SyncBatchNorm
+/// Throws    ArgumentError if a channel has only one value in training; ShapeError for another rank
+///           or number of features
 struct BatchNorm1d : detail::BatchNorm {
   explicit BatchNorm1d(std::int64_t features, const BatchNormOptions& options = {})
       : BatchNorm("BatchNorm1d", features, options) {}
@@ -115,7 +117,7 @@ struct BatchNorm1d : detail::BatchNorm {
   BRAID_FIELDS_OF(BatchNorm)
 };
 
-/// The same of [n, features, height, width].
+/// braid::batch_norm of x [n, features, height, width]. Otherwise as BatchNorm1d.
 struct BatchNorm2d : detail::BatchNorm {
   explicit BatchNorm2d(std::int64_t features, const BatchNormOptions& options = {})
       : BatchNorm("BatchNorm2d", features, options) {}
@@ -123,15 +125,16 @@ struct BatchNorm2d : detail::BatchNorm {
   BRAID_FIELDS_OF(BatchNorm)
 };
 
-/// Batch norm by the statistics of the whole batch, whatever DataParallel splits it into: the
-/// replicas add their sums, forward and backward, and all write the same running statistics.
-/// Outside of DataParallel, on one device and in evaluation it is BatchNorm of x [n, features, ..].
+/// Batch norm with the statistics of the whole batch when DataParallel splits it: the replicas add
+/// up their sums, in forward and backward, and all write the same running statistics. Outside of
+/// DataParallel, on one device and in evaluation it is ordinary batch norm of x [n, features, ..].
 ///
-/// Gradient  to x, weight, bias, through the statistics of all replicas; gradients of gradients too
-/// Throws    ArgumentError for one value a channel in the whole batch in training, or if a replica
-///           ends without coming to this layer; ShapeError
-/// Notes     mean first, then the sum of squared differences: two sums over the replicas a forward.
-///           Every replica has to call it, in the same order
+/// Gradient  to x, weight and bias, through the statistics of all replicas; of any order
+/// Throws    ArgumentError in training if a channel has only one value in the whole batch, or if a
+///           replica returns without calling this layer; ShapeError
+/// Notes     computes the mean first, then the sum of squared differences: each forward makes two
+///           all-reduces of tensors, and one of the number of values. Every replica must call it,
+///           in the same order
 struct SyncBatchNorm : detail::BatchNorm {
   explicit SyncBatchNorm(std::int64_t features, const BatchNormOptions& options = {})
       : BatchNorm("SyncBatchNorm", features, options) {}

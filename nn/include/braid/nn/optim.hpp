@@ -1,8 +1,8 @@
 #pragma once
-/// \file Optimizers, schedules of their learning rates, averages of parameters, clipping of
-/// gradients. All work on parameters of any shape and floating point type, on any device, in place
-/// and without recording; a step is checked first, then written. Formulas, sources and errors stand
-/// with each.
+/// \file Optimizers, learning rate schedules, gradient clipping and averages of parameters. All of
+/// them work on parameters of any shape and floating point dtype, on any device, in place and
+/// without recording. A step checks everything before it writes anything. Each class documents its
+/// formula, source and errors.
 #include <braid/nn/optim/adagrad.hpp>
 #include <braid/nn/optim/adam.hpp>
 #include <braid/nn/optim/average.hpp>

@@ -10,9 +10,9 @@
 
 namespace braid::nn {
 
-/// Parameters by name, in the order in which they were put in: for layers whose number of
-/// parameters is known at run time only. A tree, as a map is; with BRAID_UNNAMED_FIELD its names
-/// stand in a layer's state dict without another name before them.
+/// Parameters by name, in insertion order: for layers whose number of parameters is known only at
+/// run time. It is a tree, as a map is. With BRAID_UNNAMED_FIELD its names appear in a layer's
+/// state dict without a prefix.
 class ParameterDict {
  public:
   using key_type = std::string;
@@ -20,9 +20,9 @@ class ParameterDict {
   using value_type = std::pair<std::string, Parameter>;
   using allocator_type = std::allocator<value_type>;
 
-  /// Throws ArgumentError if the name is there.
+  /// Throws ArgumentError if the name exists already.
   void insert(std::string name, Parameter parameter);
-  /// Throws IndexError if the name is not there.
+  /// Throws IndexError if the name does not exist.
   [[nodiscard]] Parameter& at(std::string_view name) {
     return const_cast<Parameter&>(std::as_const(*this).at(name));
   }
@@ -44,7 +44,7 @@ class ParameterDict {
 
 }  // namespace braid::nn
 
-/// BRAID_FIELDS of one field whose own name is left out of the paths: `weight_ih_l0`, not
+/// BRAID_FIELDS of one field, whose name is left out of the paths: `weight_ih_l0`, not
 /// `weights.weight_ih_l0`.
 #define BRAID_UNNAMED_FIELD(field)                                                       \
   auto braid_fields() -> decltype(::std::tie(field)) { return ::std::tie(field); }       \

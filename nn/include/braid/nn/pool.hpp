@@ -5,11 +5,11 @@
 #include <braid/core/ops/pool.hpp>
 #include <braid/nn/module.hpp>
 
-// Pooling and resizing as layers, for nn::Sequential; the functions of the same names
-// (braid/core/ops/pool.hpp) say what they take and throw.
+// Pooling and resizing layers, for nn::Sequential. The functions of the same names
+// (braid/core/ops/pool.hpp) document shapes, options and errors.
 namespace braid::nn {
 
-/// `nn::MaxPool2d{2}`, `nn::MaxPool2d{3, {.stride = 2, .padding = 1}}`.
+/// For example `nn::MaxPool2d{2}` or `nn::MaxPool2d{3, {.stride = 2, .padding = 1}}`.
 struct MaxPool2d : Module {
   Size2 kernel_size;
   MaxPool2dOptions options;
@@ -74,7 +74,7 @@ struct AdaptiveMaxPool2d : Module {
   BRAID_FIELDS()
 };
 
-/// `nn::Upsample{{.scale_factor = 2}}`: braid::interpolate.
+/// braid::interpolate as a layer: `nn::Upsample{{.scale_factor = 2}}`.
 struct Upsample : Module {
   InterpolateOptions options;
   explicit Upsample(const InterpolateOptions& with) : options(with) {}

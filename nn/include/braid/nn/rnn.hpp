@@ -8,10 +8,10 @@
 #include <braid/nn/module.hpp>
 #include <braid/nn/parameter_dict.hpp>
 
-// Recurrent layers. Parameters are named, shaped and ordered as PyTorch's: weight_ih_l0 [G H, I],
-// weight_hh_l0 [G H, H], bias_ih_l0, bias_hh_l0 [G H], then those of the other direction with
-// _reverse, then those of layer 1, whose input is H or, bidirectional, 2 H wide. They start uniform
-// in [-1/√H, 1/√H).
+// Recurrent layers. Names, shapes and order of the parameters are PyTorch's, with G gates:
+// weight_ih_l0 [G H, I], weight_hh_l0 [G H, H], bias_ih_l0, bias_hh_l0 [G H], then those of the
+// reverse direction with the suffix _reverse, then those of layer 1, whose input is H or, if
+// bidirectional, 2 H wide. Initial values are uniform in [-1/√H, 1/√H).
 namespace braid::nn {
 
 enum class Nonlinearity : std::uint8_t { tanh, relu };
@@ -19,9 +19,9 @@ enum class Nonlinearity : std::uint8_t { tanh, relu };
 struct LSTMOptions {
   std::int64_t num_layers = 1;
   bool bias = true;
-  /// x and output [B, T, ..] instead of [T, B, ..]; states stay [layers, B, H]
+  /// x and output are [B, T, ..] instead of [T, B, ..]; states stay [layers, B, H].
   bool batch_first = false;
-  double dropout = 0;  ///< of the outputs of all layers but the last, while training
+  double dropout = 0;  ///< of the outputs of all layers except the last, in training
   bool bidirectional = false;
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};  ///< floating point
@@ -38,7 +38,7 @@ struct RNNOptions {
   std::optional<DType> dtype = {};
 };
 
-/// The state between two calls: a tree, so that DataParallel can cut it along dim 1.
+/// The state between two calls. It is a tree, so that DataParallel can split it along dim 1.
 struct LSTMState {
   Tensor h, c;
   BRAID_FIELDS(h, c)
@@ -53,7 +53,7 @@ struct RNNOutput {
   BRAID_FIELDS(output, h_n)
 };
 
-/// What RNN, LSTM and GRU share.
+/// The common part of RNN, LSTM and GRU.
 struct Recurrent : Module {
   ParameterDict weights;
   std::int64_t input_size, hidden_size, num_layers;
@@ -61,7 +61,7 @@ struct Recurrent : Module {
   double dropout;
   RnnKind kind;
 
-  /// What stands in the brackets when the layer is printed.
+  /// The text inside the brackets when the layer is printed.
   [[nodiscard]] std::string extra() const;
 
  protected:
@@ -71,19 +71,22 @@ struct Recurrent : Module {
                                const Tensor& lengths) const;
 };
 
-/// Long short-term memory, of several layers, in one direction or both (formulas: braid::lstm).
+/// Long short-term memory with one or more layers, in one direction or both (formulas:
+/// braid::lstm).
 ///
-/// Shapes    x [T, B, input_size], or [B, T, input_size] with batch_first, or [T, input_size] for
-///           one sequence; with L = num_layers × directions: state h and c [L, B, H], zeros if
-///           undefined; lengths [B] int64 → output [T, B, H × directions], h_n and c_n [L, B, H].
-///           One sequence: without the B
-/// Lengths   sequence b has lengths[b] steps, in any order: its output is 0 from there on, its last
-///           state is its own and the reverse direction starts at its last step, as PyTorch has it
-///           with pack_padded_sequence (where a length of 0 is an error: here that sequence keeps
-///           its state)
+/// Shapes    x [T, B, input_size]; [B, T, input_size] with batch_first; [T, input_size] for one
+///           sequence. State h and c [L, B, H], L = num_layers × directions, zeros if undefined.
+///           lengths [B] int64, optional. Results: output [T, B, H × directions] ([B, T, ..] with
+///           batch_first), h_n and c_n [L, B, H]. For one sequence the states and the results have
+///           no B
+/// Lengths   sequence b has lengths[b] steps; the lengths may be in any order. Its output is 0
+///           after these, its final state is the one after its own last step, and the reverse
+///           direction starts at its last step, as in PyTorch with pack_padded_sequence. A sequence
+///           of length 0 keeps its state (an error in PyTorch)
 /// Gradient  to x, state and parameters, of any order
-/// Throws    ArgumentError for sizes below 1 (hidden_size, num_layers) or 0, dropout outside [0,
-///           1]; in a call as braid::lstm
+/// Throws    ArgumentError if input_size < 0, hidden_size < 1, num_layers is not in [1, 1000] or
+///           dropout is not in [0, 1]. A call throws ShapeError if x or a state does not fit, and
+///           what braid::lstm throws
 struct LSTM : Recurrent {
   LSTM(std::int64_t input, std::int64_t hidden, const LSTMOptions& options = {});
   [[nodiscard]] LSTMOutput operator()(const Tensor& x, const LSTMState& state = {},
@@ -91,7 +94,7 @@ struct LSTM : Recurrent {
   BRAID_UNNAMED_FIELD(weights)
 };
 
-/// Gated recurrent units (formulas: braid::gru). As LSTM, with one state.
+/// Gated recurrent units (formulas: braid::gru). Otherwise as LSTM, but with one state.
 struct GRU : Recurrent {
   GRU(std::int64_t input, std::int64_t hidden, const GRUOptions& options = {});
   [[nodiscard]] RNNOutput operator()(const Tensor& x, const Tensor& h = {},
@@ -99,7 +102,8 @@ struct GRU : Recurrent {
   BRAID_UNNAMED_FIELD(weights)
 };
 
-/// h' = tanh(W x + b_ih + U h + b_hh), or relu. As LSTM, with one state.
+/// h' = tanh(W x + b_ih + U h + b_hh), or relu instead of tanh. Otherwise as LSTM, but with one
+/// state.
 struct RNN : Recurrent {
   RNN(std::int64_t input, std::int64_t hidden, const RNNOptions& options = {});
   [[nodiscard]] RNNOutput operator()(const Tensor& x, const Tensor& h = {},
@@ -121,7 +125,7 @@ struct LSTMCellOptions {
 using GRUCellOptions = LSTMCellOptions;
 
 /// One step of an RNN. Shapes: x [B, input_size] or [input_size], h [B, H] or [H] (zeros if
-/// undefined) → the same as h.
+/// undefined) → the shape of h.
 struct RNNCell : Module {
   Parameter weight_ih, weight_hh, bias_ih, bias_hh;
   Nonlinearity nonlinearity;
@@ -132,7 +136,7 @@ struct RNNCell : Module {
   BRAID_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
 };
 
-/// One step of an LSTM, as RNNCell: from {h, c} to {h, c}.
+/// One step of an LSTM, from {h, c} to {h, c}. Shapes as RNNCell.
 struct LSTMCell : Module {
   Parameter weight_ih, weight_hh, bias_ih, bias_hh;
 
@@ -142,7 +146,7 @@ struct LSTMCell : Module {
   BRAID_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
 };
 
-/// One step of a GRU, as RNNCell.
+/// One step of a GRU. Shapes as RNNCell.
 struct GRUCell : Module {
   Parameter weight_ih, weight_hh, bias_ih, bias_hh;
 

@@ -10,7 +10,7 @@
 namespace braid::nn {
 
 namespace detail {
-/// True if layers I, I + 1, … take each the result of the one before, and the first of them X.
+/// True if layer I can be called with X, and each later layer with the result of the one before.
 template <class Layers, std::size_t I, class... X> constexpr bool chains() {
   if constexpr (I == std::tuple_size_v<Layers>) return sizeof...(X) == 1;
   else if constexpr (!std::invocable<const std::tuple_element_t<I, Layers>&, const X&...>)
@@ -22,10 +22,11 @@ template <class Layers, std::size_t I, class... X> constexpr bool chains() {
 }
 }  // namespace detail
 
-/// Layers one after the other:
-/// `nn::Sequential{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10)}`. Takes what the first
-/// layer takes. Its fields are called 0, 1, …; layer i is `std::get<i>(model.layers)`.
-/// `Sequential{Sequential{…}}` is the inner one (C++ copies it).
+/// Applies layers in sequence. Takes the arguments of the first layer. The fields are named 0, 1,
+/// …; layer i is `std::get<i>(model.layers)`. `Sequential{Sequential{…}}` is the inner one, because
+/// C++ copies it.
+///
+///     nn::Sequential model{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10)};
 template <class... L> struct Sequential : Module {
   std::tuple<L...> layers;
 
@@ -42,7 +43,7 @@ template <class... L> struct Sequential : Module {
     return run<0>(x...);
   }
 
-  // What BRAID_FIELDS writes, for a pack.
+  // What BRAID_FIELDS generates, for a parameter pack.
   auto braid_fields() {
     return std::apply([](auto&... l) { return std::tie(l...); }, layers);
   }

@@ -1,7 +1,7 @@
 #pragma once
-/// \file What a training program needs beside model, loss and optimizer: options from the command
-/// line, progress, checkpoints, accuracy, a summary of the model, an orderly end at a signal.
-/// Nothing here has a gradient; errors stand with each.
+/// \file What a training program needs besides model, loss and optimizer: command line options,
+/// progress, checkpoints, accuracy, a summary of the model, and a clean stop at a signal. Nothing
+/// here is differentiable. Each function documents its errors.
 #include <braid/nn/training/accuracy.hpp>
 #include <braid/nn/training/checkpoint.hpp>
 #include <braid/nn/training/options.hpp>

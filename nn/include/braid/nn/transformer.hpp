@@ -10,9 +10,9 @@
 #include <braid/nn/module.hpp>
 #include <braid/nn/norm.hpp>
 
-// The Transformer's layers (Vaswani et al. 2017, arXiv:1706.03762), with PyTorch's names of
-// parameters and defaults: state dicts go to and fro. Sequences are [n, batch, d_model] unless
-// batch_first; masks hide where they are true (AttentionCall).
+// Transformer layers (Vaswani et al. 2017, arXiv:1706.03762). Parameter names and defaults are
+// PyTorch's, so state dicts can be exchanged in both directions. Sequences are [n, batch, d_model]
+// unless batch_first. A mask hides a key where it is true (AttentionCall).
 namespace braid::nn {
 
 enum class TransformerActivation : std::uint8_t { relu, gelu };
@@ -29,8 +29,8 @@ struct TransformerOptions {
   std::optional<DType> dtype = {};
 };
 
-/// Attention to itself, then a feed-forward net, each with dropout, a residual and a layer norm. x
-/// [n, batch, d_model] → the same shape.
+/// Self-attention, then a feed-forward network, each with dropout, a residual connection and a
+/// layer norm. x [n, batch, d_model] → the same shape.
 struct TransformerEncoderLayer : Module {
   MultiheadAttention self_attn;
   Linear linear1;
@@ -47,7 +47,8 @@ struct TransformerEncoderLayer : Module {
   BRAID_FIELDS_DECLARED(self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2)
 };
 
-/// Attention to itself, attention to `memory`, then a feed-forward net.
+/// Self-attention, attention to `memory`, then a feed-forward network, each with dropout, a
+/// residual connection and a layer norm.
 struct TransformerDecoderLayer : Module {
   MultiheadAttention self_attn, multihead_attn;
   Linear linear1;
@@ -67,7 +68,7 @@ struct TransformerDecoderLayer : Module {
                         dropout1, dropout2, dropout3)
 };
 
-/// num_layers copies of a layer, one after the other, and a norm at the end if one is given.
+/// num_layers copies of a layer in sequence, with an optional norm at the end.
 struct TransformerEncoder : Module {
   std::vector<TransformerEncoderLayer> layers;
   std::optional<LayerNorm> norm;
@@ -78,6 +79,7 @@ struct TransformerEncoder : Module {
   BRAID_FIELDS_DECLARED(layers, norm)
 };
 
+/// The same for decoder layers.
 struct TransformerDecoder : Module {
   std::vector<TransformerDecoderLayer> layers;
   std::optional<LayerNorm> norm;
@@ -97,10 +99,11 @@ struct PositionalEncodingOptions {
   std::optional<Device> device = {};
 };
 
-/// x + pe, then dropout: pe[t, 2i] = sin(t / 10000^(2i / d)), pe[t, 2i + 1] = cos of the same. The
-/// buffer pe is [max_len, 1, d_model], or [1, max_len, d_model]. Throws ShapeError for a longer
-/// sequence, or another d_model; ArgumentError unless d_model >= 1 and max_len >= 0, with a product
-/// below 2^61.
+/// Adds sinusoidal position codes, then applies dropout: x + pe, where pe[t, 2i] = sin(t /
+/// 10000^(2i / d)) and pe[t, 2i + 1] is the cosine of the same angle. The buffer pe is [max_len, 1,
+/// d_model], or [1, max_len, d_model] with batch_first. The constructor throws ArgumentError unless
+/// d_model >= 1, max_len >= 0 and their product is below 2^61. A call throws ShapeError if the
+/// sequence is longer than max_len or has another d_model.
 struct PositionalEncoding : Module {
   Dropout dropout;
   Buffer pe;

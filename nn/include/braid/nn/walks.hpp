@@ -12,45 +12,44 @@
 #include <braid/core/tree.hpp>
 #include <braid/nn/module.hpp>
 
-// What is done to a model: each is one walk over a tree, so that it works for a layer, a struct, a
-// vector of models, DataParallel, alike. Each throws ArgumentError if a field that holds parameters
-// or modules is missing from a BRAID_FIELDS (see tree::flatten).
+// Operations on models: each is one walk over a tree. They work for a layer, a struct, a vector of
+// models and DataParallel alike. Each throws ArgumentError if a field that holds parameters or
+// modules is missing from a BRAID_FIELDS (see tree::flatten).
 namespace braid {
 
 enum class StripPrefix : std::uint8_t {
-  /// `module.`, which DataParallel puts before every name, is taken off or put on where all keys
-  /// differ by it
+  /// If all keys of the dict differ from the model's keys only by the prefix `module.`, the prefix
+  /// is removed or added. DataParallel puts it before every name.
   automatic,
   never
 };
 
 struct LoadOptions {
   StripPrefix strip_prefix = StripPrefix::automatic;
-  /// false: keys that are missing or unexpected are reported, not thrown; shapes and dtypes must
-  /// fit all the same
+  /// false: missing and unexpected keys are reported, not thrown. Shapes and dtypes must fit
+  /// anyway.
   bool strict = true;
-  bool tensors = false;  ///< plain Tensor fields are loaded too
+  bool tensors = false;  ///< also load plain Tensor fields
 };
 
 struct StateDictOptions {
-  bool tensors = false;  ///< plain Tensor fields too
+  bool tensors = false;  ///< also include plain Tensor fields
 };
 
-/// What load_state_dict did.
+/// The result of load_state_dict.
 struct LoadReport {
-  /// parameters and buffers written; a tied one counts under each name
+  /// parameters and buffers written; a tied one counts once for each of its names
   std::size_t loaded = 0;
-  /// the prefix taken off the dict's keys, or put before them; else empty
+  /// the prefix that was removed from the dict's keys, or added to them; else empty
   std::string stripped, added;
-  std::vector<std::string> missing, unexpected;  ///< only filled unless strict
+  std::vector<std::string> missing, unexpected;  ///< empty if strict
 };
 
 namespace detail {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 [[nodiscard]] std::vector<Tensor> tensors_of(const tree::Flat& flat, tree::Kind kind);
 [[nodiscard]] NamedTensors named_tensors_of(const tree::Flat& flat, tree::Kind kind);
-/// Throws ArgumentError, naming `op`, for a tree whose tensors are all plain, none of which is
-/// asked for.
+/// Throws ArgumentError, naming `op`, if all tensors of the tree are plain and `tensors` is false.
 void check_saves(const char* op, const tree::Flat& flat, bool tensors, const char* signature);
 [[nodiscard]] StateDict state_of(const tree::Flat& flat, const StateDictOptions& options,
                                  const char* signature);
@@ -63,7 +62,7 @@ void clear_gradients(const tree::Flat& flat);
 void require_gradients(const tree::Flat& flat, bool on);
 [[nodiscard]] std::int64_t count_parameters(const tree::Flat& flat);
 
-/// f(module) for every module that f takes, parts before wholes.
+/// Calls f(module) for every module that f accepts, children before their parent.
 template <class F> struct Apply {
   const F& f;
   template <class T> void operator()(const tree::Name&, T& node) const {
@@ -73,7 +72,7 @@ template <class F> struct Apply {
     }
   }
 };
-/// See zero_grad.
+/// Calls braid_clear_gradients of every struct that has it; see zero_grad.
 struct ClearOthers {
   template <class T> void operator()(const tree::Name&, const T& node) const {
     if constexpr (!tree::IsTensor<T> && tree::detail::Holds<T>) {
@@ -84,19 +83,19 @@ struct ClearOthers {
 };
 }  // namespace detail
 
-/// The nn::Parameters in order of the fields, whether they require a gradient or not; a tied one
-/// once. In a replica: the replica's tensors.
+/// Returns the nn::Parameters in field order, whether or not they require a gradient; a tied one
+/// once. In a replica these are the replica's tensors.
 template <class M> [[nodiscard]] std::vector<Tensor> parameters(const M& m) {
   check_tree<M>();
   return detail::tensors_of(tree::flatten(m), tree::Kind::parameter);
 }
-/// The same with their paths; a tied one under its first name.
+/// Returns the parameters with their paths; a tied one under its first name.
 template <class M>
 [[nodiscard]] std::vector<std::pair<std::string, Tensor>> named_parameters(const M& m) {
   check_tree<M>();
   return detail::named_tensors_of(tree::flatten(m), tree::Kind::parameter);
 }
-/// The nn::Buffers in order of the fields.
+/// Returns the nn::Buffers in field order.
 template <class M> [[nodiscard]] std::vector<Tensor> buffers(const M& m) {
   check_tree<M>();
   return detail::tensors_of(tree::flatten(m), tree::Kind::buffer);
@@ -106,29 +105,30 @@ template <class M>
   check_tree<M>();
   return detail::named_tensors_of(tree::flatten(m), tree::Kind::buffer);
 }
-/// How many numbers the parameters have; tied ones count once.
+/// Returns how many numbers the parameters have in all; a tied one counts once.
 template <class M> [[nodiscard]] std::int64_t parameter_count(const M& m) {
   check_tree<M>();
   return detail::count_parameters(tree::flatten(m));
 }
 
-/// Parameters and buffers by path, in order of the fields, sharing their numbers and without
-/// history; tied ones under each name. Plain Tensor fields are left out, unless options.tensors
-/// asks for them. Throws ArgumentError if two paths are equal (a map's key with a dot can do that),
-/// and for a tree that has plain tensors alone, none of which is asked for.
+/// Returns the parameters and buffers by path, in field order. They share the model's memory and
+/// are detached from the graph; a tied one is listed under each of its names. Plain Tensor fields
+/// are included only with options.tensors. Throws ArgumentError if two paths are equal (possible
+/// with a map key that contains a dot), and if the tree has only plain tensors and options.tensors
+/// is false.
 template <class M>
 [[nodiscard]] StateDict state_dict(const M& m, const StateDictOptions& options = {}) {
   check_tree<M>();
   return detail::state_of(tree::flatten(m), options, detail::signature<M>());
 }
 
-/// Writes the dict's numbers into the parameters and buffers there are: optimizers and ties made
-/// before stay right. A dict on another device is copied over.
+/// Writes the dict's numbers into the existing parameters and buffers, so optimizers and ties made
+/// before remain valid. Copies from another device if necessary.
 ///
-/// Throws    ArgumentError that lists every missing, unexpected, misshapen and mistyped key, and as
-///           state_dict for a tree of plain tensors; then nothing was changed
-/// Of two keys of a tied parameter that hold different numbers the later field's is kept, as in
-/// PyTorch.
+/// Throws    ArgumentError that lists every missing and unexpected key and every wrong shape and
+///           dtype; also, as state_dict, for a tree of plain tensors. Then nothing was changed
+/// Ties      if two keys of a tied parameter hold different numbers, those of the later field are
+///           kept, as in PyTorch
 template <class M>
 LoadReport load_state_dict(M& m, std::span<const StateDict::value_type> dict,
                            const LoadOptions& options = {}) {
@@ -136,11 +136,11 @@ LoadReport load_state_dict(M& m, std::span<const StateDict::value_type> dict,
   return detail::load_state(tree::flatten(m), dict, options, detail::signature<M>());
 }
 
-/// Moves a tree, in place. Parameters and buffers keep their identity, so that optimizers and ties
-/// made before stay right, and take their gradients along;
-/// plain Tensor fields become Tensor::to's result. dtype applies to floating point tensors. Either
-/// all are moved or, on an exception, none. Throws DeviceError, OutOfMemoryError; DTypeError if
-/// dtype is not floating point.
+/// Moves a tree to a device and converts its floating point tensors to a dtype, in place.
+/// Parameters and buffers keep their identity, so optimizers and ties made before remain valid;
+/// their gradients are moved too. Plain Tensor fields become the result of Tensor::to. Either all
+/// tensors are moved or, if an exception is thrown, none. Throws DeviceError, OutOfMemoryError;
+/// DTypeError if dtype is not floating point.
 template <class T> void to(T& t, Device device, std::optional<DType> dtype = {}) {
   static_assert(!std::is_const_v<T>,
                 "braid: to(tree, device) changes the tree, which is const here");
@@ -154,8 +154,8 @@ template <class T> void to(T& t, DType dtype) {
   detail::move_leaves(tree::flatten(t), {}, dtype);
 }
 
-/// A tree with numbers of its own, ties kept, plain fields copied. Parameters and buffers are
-/// leaves without gradient; plain Tensors are Tensor::clone's.
+/// Returns a deep copy of a tree; ties are kept and plain fields copied. Parameters and buffers
+/// become leaves without a gradient; plain Tensors are copied by Tensor::clone.
 template <class T> [[nodiscard]] T clone(const T& t) {
   check_tree<T>();
   T copy = tree::share(t);
@@ -163,7 +163,7 @@ template <class T> [[nodiscard]] T clone(const T& t) {
   return copy;
 }
 
-/// Sets `training` of every module.
+/// Sets `training` of every module; train(m) and eval(m) set it to true and false.
 template <class M> void set_training(M& m, bool on) {
   check_tree<M>();
   detail::set_training(tree::flatten(m), on);
@@ -171,23 +171,23 @@ template <class M> void set_training(M& m, bool on) {
 template <class M> void train(M& m) { braid::set_training(m, true); }
 template <class M> void eval(M& m) { braid::set_training(m, false); }
 
-/// Removes the gradients of the parameters. In a replica it has no effect, and warns. A struct with
-/// more gradients than those of its fields' parameters (DataParallel with Update::local) removes
-/// them in `braid_clear_gradients() const`.
+/// Removes the gradients of the parameters. In a replica it has no effect and warns. A struct that
+/// holds gradients besides those of its fields' parameters (DataParallel with Update::local)
+/// removes them in `braid_clear_gradients() const`.
 template <class M> void zero_grad(const M& m) {
   check_tree<M>();
   detail::clear_gradients(tree::flatten(m));
   detail::ClearOthers()(tree::Name(), m);
 }
 
-/// Freezes the parameters, or thaws them. Throws AutogradError or DTypeError, and changes nothing,
-/// if one is not a leaf or not floating point.
+/// Sets requires_grad of all parameters: false freezes them. Throws AutogradError if one is not a
+/// leaf, or DTypeError if one is not floating point; then nothing was changed.
 template <class M> void requires_grad_(const M& m, bool on = true) {
   check_tree<M>();
   detail::require_gradients(tree::flatten(m), on);
 }
 
-/// f(module) for every module that f can be called with, parts before wholes:
+/// Calls f(module) for every module that f can be called with, children before their parent:
 /// `apply(model, [](nn::Linear& layer) { … })`.
 template <class M, class F>
   requires Tree<M> && (!std::invocable<M&, F>)

@@ -12,9 +12,9 @@ struct AdagradOptions {
   bool maximize = false;
 };
 
-/// With g = grad + weight_decay p (grad negated by maximize): s += g², from
-/// initial_accumulator_value on; p -= lr / (1 + (t - 1) lr_decay) g / (√s + eps), t counted for
-/// each parameter.
+/// Adagrad. With g = grad + weight_decay p (maximize negates grad): s += g², where s starts at
+/// initial_accumulator_value; p -= lr / (1 + (t - 1) lr_decay) g / (√s + eps). t counts the updates
+/// of each parameter.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD

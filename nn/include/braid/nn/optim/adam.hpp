@@ -13,10 +13,9 @@ struct AdamOptions {
   bool maximize = false;
 };
 
-/// Adam. With g = grad + weight_decay p (grad negated by maximize): m = β1 m + (1 - β1) g; v = β2 v
-/// + (1 - β2) g²;
-/// p -= lr / (1 - β1^t) m / (√v / √(1 - β2^t) + eps), t counted for each parameter. amsgrad: the
-/// largest v so far stands in v's place.
+/// Adam. With g = grad + weight_decay p (maximize negates grad): m = β1 m + (1 - β1) g; v = β2 v +
+/// (1 - β2) g²; p -= lr / (1 - β1^t) m / (√v / √(1 - β2^t) + eps). t counts the updates of each
+/// parameter. With amsgrad the largest v so far is used instead of v.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD
@@ -51,8 +50,8 @@ struct AdamWOptions {
   bool maximize = false;
 };
 
-/// Adam with decoupled weight decay: p *= 1 - lr weight_decay, and then Adam's step, of the
-/// gradient alone.
+/// Adam with decoupled weight decay: p *= 1 - lr weight_decay, then Adam's step with the gradient
+/// alone.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD

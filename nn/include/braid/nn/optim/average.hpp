@@ -13,22 +13,23 @@ namespace braid::optim {
 
 struct AverageOptions {
   double decay = 0.999;
-  /// decay min(decay, (1 + n) / (10 + n)) at update n, so that early parameters are forgotten soon
+  /// uses the decay min(decay, (1 + n) / (10 + n)) at update n, so that early parameters fade out
+  /// quickly
   bool warm_up = false;
-  bool equal = false;  ///< the mean of all updates instead (stochastic weight averaging)
+  bool equal = false;  ///< the plain mean of all updates (stochastic weight averaging)
 };
 
-/// A running average of a model's parameters, which often does better than the last ones: average =
-/// decay average + (1 - decay) p; the first update takes p itself. It keeps the handles of the
-/// parameters, and averages 16-bit ones in float32. Its state is a tree: state_dict(average),
-/// load_state_dict(average, dict).
+/// An exponential moving average of a model's parameters, which often generalises better than the
+/// last parameters: average = decay · average + (1 - decay) · p. The first update stores p itself.
+/// 16-bit parameters are averaged in float32. An Average keeps handles to the parameters. Its state
+/// is a tree: state_dict(average), load_state_dict(average, dict).
 ///
 ///     optim::Average average(model);
 ///     … optimizer.step(); average.update();
 ///     { optim::Averaged guard(average); eval … }     // the model has the averaged parameters here
 ///
-/// Throws    ArgumentError for options out of range, no parameters or one that is undefined;
-///           DTypeError
+/// Throws    ArgumentError if an option is out of range, if there are no parameters or if one is
+///           undefined; DTypeError unless all are floating point
 /// Source    Polyak & Juditsky 1992; Izmailov et al. 2018, arXiv:1803.05407 (equal)
 class Average {
  public:
@@ -39,17 +40,18 @@ class Average {
   Average(const Average&) = delete;
   Average& operator=(const Average&) = delete;
 
-  /// Takes the parameters as they are now into the average. All is checked and allocated before
-  /// anything is written. Throws ArgumentError while swapped in.
+  /// Adds the current parameters to the average. Everything is checked and allocated before
+  /// anything is written. Throws ArgumentError while the average is swapped in, ShapeError if a
+  /// parameter has another shape than at construction.
   void update();
-  /// Gives the model the averaged parameters; they can be trained no further until swap_out. Throws
-  /// ArgumentError before the first update and when it is in already.
+  /// Writes the averaged parameters into the model. Do not train it until swap_out. Throws
+  /// ArgumentError before the first update and if the average is already swapped in.
   void swap_in();
-  /// Gives the model its own parameters back. Throws ArgumentError unless swapped in.
+  /// Restores the model's own parameters. Throws ArgumentError unless the average is swapped in.
   void swap_out();
   [[nodiscard]] bool swapped_in() const noexcept { return !own_.empty(); }
   [[nodiscard]] std::int64_t updates() const;
-  /// One a parameter; the starting parameters before the first update.
+  /// One average for each parameter; before the first update, the parameters at construction.
   [[nodiscard]] const std::vector<nn::Buffer>& averages() const noexcept { return average_; }
 
   auto braid_fields() { return std::tie(average_, updates_); }
@@ -62,10 +64,10 @@ class Average {
   AverageOptions options_;
   std::vector<nn::Buffer> average_;
   nn::Buffer updates_;       // int64 [1]
-  std::vector<Tensor> own_;  // the model's numbers while the average is in it
+  std::vector<Tensor> own_;  // the model's own numbers while the average is swapped in
 };
 
-/// Swaps the average in while it lives.
+/// RAII guard: swaps the average in, and out again in its destructor.
 class Averaged {
  public:
   explicit Averaged(Average& average) : average_(average) { average_.swap_in(); }

@@ -3,9 +3,9 @@
 #include <functional>
 #include <vector>
 
-// How a learning rate runs over the steps of a training: formulas, each with its options, which
-// schedules apply and combine. Step 0 is the start, `base` the rate that the optimizer was made
-// with. PyTorch's names are beside ours.
+// Learning rate curves: formulas of the learning rate over the steps of a training run, each with
+// its options. Schedules apply and combine them. Step 0 is the start; `base` is the rate with which
+// the optimizer was created. PyTorch's names are in parentheses.
 namespace braid::optim {
 
 /// base * gamma^⌊t / step_size⌋ (StepLR).
@@ -13,7 +13,7 @@ struct StepOptions {
   std::int64_t step_size = 1;
   double gamma = 0.1;
 };
-/// base * gamma^(how many milestones are <= t) (MultiStepLR).
+/// base * gamma^(number of milestones <= t) (MultiStepLR).
 struct MultiStepOptions {
   std::vector<std::int64_t> milestones;  ///< increasing
   double gamma = 0.1;
@@ -22,32 +22,32 @@ struct MultiStepOptions {
 struct ExponentialOptions {
   double gamma = 0.9;
 };
-/// min_lr + (base - min_lr) (1 + cos(π t / steps)) / 2 (CosineAnnealingLR, T_max and eta_min); goes
-/// up again after `steps`. Loshchilov & Hutter 2017, arXiv:1608.03983.
+/// min_lr + (base - min_lr) (1 + cos(π t / steps)) / 2 (CosineAnnealingLR with T_max and eta_min).
+/// The rate rises again after `steps`. Loshchilov & Hutter 2017, arXiv:1608.03983.
 struct CosineOptions {
   std::int64_t steps = 0;
   double min_lr = 0;
 };
-/// The same, started anew after `steps`, then steps * factor, … (CosineAnnealingWarmRestarts, T_0,
-/// T_mult, eta_min).
+/// The cosine curve, restarted after `steps` steps, then after steps * factor more steps, and so on
+/// (CosineAnnealingWarmRestarts with T_0, T_mult, eta_min).
 struct CosineWarmRestartsOptions {
   std::int64_t steps = 0;
   std::int64_t factor = 1;
   double min_lr = 0;
 };
-/// base * factor, factor going evenly from start_factor to end_factor in `steps` and staying
-/// (LinearLR, total_iters): a warm-up.
+/// base * factor, where factor changes linearly from start_factor to end_factor in `steps` steps
+/// and then stays constant (LinearLR, total_iters): a warm-up.
 struct LinearOptions {
   double start_factor = 1.0 / 3;
   double end_factor = 1;
   std::int64_t steps = 5;
 };
-/// base * factor for `steps`, then base (ConstantLR, total_iters).
+/// base * factor for `steps` steps, then base (ConstantLR, total_iters).
 struct ConstantOptions {
   double factor = 1.0 / 3;
   std::int64_t steps = 5;
 };
-/// base * (1 - t / steps)^power, then 0 (PolynomialLR, total_iters).
+/// base * (1 - t / steps)^power until step `steps`, then 0 (PolynomialLR, total_iters).
 struct PolynomialOptions {
   std::int64_t steps = 5;
   double power = 1;
@@ -57,15 +57,16 @@ struct LambdaOptions {
   std::function<double(std::int64_t t)> factor = {};
 };
 
-/// From max_lr / div_factor up to max_lr at pct_start of the steps, then down to max_lr /
-/// div_factor / final_div_factor; the momentum (beta1 of Adam) goes the opposite way. three_phase:
-/// first down to where it began, as symmetrically, then on. At most `steps` steps (OneCycleLR,
-/// total_steps). `base` plays no part. Smith & Topin 2018, arXiv:1708.07120.
+/// The one-cycle policy (OneCycleLR, total_steps): the rate rises from max_lr / div_factor to
+/// max_lr during the first pct_start of the steps, then falls to max_lr / div_factor /
+/// final_div_factor. The momentum (beta1 of Adam) moves in the opposite direction. With three_phase
+/// the rate first falls back to its start, in as many steps as it rose, and then to the end value.
+/// At most `steps` steps. `base` is not used. Smith & Topin 2018, arXiv:1708.07120.
 struct OneCycleOptions {
   double max_lr = 0;
   std::int64_t steps = 0;
   double pct_start = 0.3;
-  bool linear = false;  ///< instead of the half cosine
+  bool linear = false;  ///< linear instead of half a cosine
   bool cycle_momentum = true;
   double base_momentum = 0.85;
   double max_momentum = 0.95;
@@ -76,7 +77,8 @@ struct OneCycleOptions {
 
 struct SequentialOptions;
 
-/// A formula of those above, checked: ArgumentError for options out of range.
+/// One of the formulas above, with checked options. The constructor throws ArgumentError if an
+/// option is out of range.
 class Curve {
  public:
   Curve(const StepOptions& o);
@@ -91,25 +93,27 @@ class Curve {
   Curve(const OneCycleOptions& o);
   Curve(const SequentialOptions& o);
 
-  /// The rate at step t >= 0.
+  /// Returns the rate at step t >= 0.
   [[nodiscard]] double at(double base, std::int64_t t) const { return at_(base, t); }
-  /// The rate at step t for a rate that was `lr`, perhaps also moved by others, at step t - 1: at()
-  /// changes by that factor, cosines about their lowest rate.
+  /// Returns the rate at step t, given the rate `lr` at step t - 1, which other curves may have
+  /// changed. Most curves return lr · at(base, t) / at(base, t - 1). Cosine scales lr - min_lr
+  /// instead of lr. CosineWarmRestarts and OneCycle ignore lr and return at(base, t).
   [[nodiscard]] double next(double lr, double base, std::int64_t t) const;
 
  private:
   std::function<double(double base, std::int64_t t)> at_;
-  // where it is not the factor
+  // set for curves where next() is not lr times at(t) / at(t - 1)
   std::function<double(double lr, double base, std::int64_t t)> next_ = {};
 };
 
-/// parts[0] up to milestones[0], from there on parts[1] from its own step 0, … (SequentialLR).
+/// parts[0] before step milestones[0], then parts[1], which starts at its own step 0, and so on
+/// (SequentialLR).
 struct SequentialOptions {
   std::vector<Curve> parts;
   std::vector<std::int64_t> milestones;  ///< increasing, one fewer than parts
 };
 
-/// The momentum of OneCycle at step t.
+/// Returns the momentum of OneCycle at step t.
 [[nodiscard]] double one_cycle_momentum(const OneCycleOptions& o, std::int64_t t);
 
 }  // namespace braid::optim

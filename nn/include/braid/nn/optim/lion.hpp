@@ -11,9 +11,9 @@ struct LionOptions {
   bool maximize = false;
 };
 
-/// p *= 1 - lr weight_decay; p -= lr sign(β1 m + (1 - β1) g); m = β2 m + (1 - β2) g: every element
-/// moves by lr, so that lr is chosen 3 to 10 times smaller, and weight_decay as much larger, than
-/// for AdamW. PyTorch has no Lion.
+/// Lion. p *= 1 - lr weight_decay; p -= lr sign(β1 m + (1 - β1) g); m = β2 m + (1 - β2) g. Every
+/// element moves by lr, so choose lr 3 to 10 times smaller than for AdamW, and weight_decay larger
+/// by the same factor. Not in PyTorch.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD

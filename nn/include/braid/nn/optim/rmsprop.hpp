@@ -13,9 +13,9 @@ struct RMSpropOptions {
   bool maximize = false;
 };
 
-/// With g = grad + weight_decay p (grad negated by maximize): v = α v + (1 - α) g²; d = √v + eps,
-/// or, centered, with a = α a + (1 - α) g, √(v - a²) + eps;
-/// p -= lr g / d, with momentum m = momentum m + g / d, p -= lr m.
+/// RMSprop. With g = grad + weight_decay p (maximize negates grad): v = α v + (1 - α) g²; d = √v +
+/// eps. If centered: a = α a + (1 - α) g and d = √(v - a²) + eps. Without momentum, p -= lr g / d.
+/// With momentum: m = momentum m + g / d; p -= lr m.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
 /// Throws    as SGD
@@ -39,7 +39,7 @@ class RMSprop final : public detail::WithOptions<RMSpropOptions> {
   [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
   [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;
 
-  std::vector<char> with_momentum_;  // as it was made
+  std::vector<char> with_momentum_;  // by group, as constructed
 };
 
 }  // namespace braid::optim

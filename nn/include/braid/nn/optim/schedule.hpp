@@ -9,24 +9,23 @@
 #include <braid/nn/optim/curve.hpp>
 #include <braid/nn/optim/optimizer.hpp>
 
-// Schedules: they set the learning rates of an optimizer, one step after another. A schedule keeps
-// a reference to the optimizer, which must outlive it. Its state is a tree: state_dict(schedule)
-// and load_state_dict(schedule, dict) save and restore it, and restoring sets the optimizer's
-// rates.
+// Schedules set the learning rates of an optimizer step by step. A schedule keeps a reference to
+// the optimizer, which must outlive it. Its state is a tree: state_dict(schedule) and
+// load_state_dict(schedule, dict) save and restore it; restoring also sets the optimizer's rates.
 namespace braid::optim {
 
-/// What all schedules share: the rates that the optimizer started with, and where they are now.
+/// Base class of all schedules. Holds the optimizer's initial rates and the current ones.
 class Schedule {
  public:
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
   virtual ~Schedule();
 
-  /// Steps so far.
+  /// Returns the number of steps so far.
   [[nodiscard]] std::int64_t steps() const;
-  /// The rate that this schedule has set last.
+  /// Returns the rate that this schedule set last. Throws IndexError if the group does not exist.
   [[nodiscard]] double lr(std::size_t group = 0) const;
-  /// Sets the optimizer's rates to lr(…): after the state was loaded.
+  /// Sets the optimizer's rates to lr(…). Called after the state was loaded.
   virtual void restore();
 
   auto braid_fields() { return std::tie(base_lr_, lr_, steps_); }
@@ -36,8 +35,8 @@ class Schedule {
 
  protected:
   explicit Schedule(Optimizer& optimizer);
-  /// Writes the rates here and in the optimizer, and counts. Either all are set or, where one is
-  /// out of range, none.
+  /// Stores the rates here and in the optimizer, and the step count. Throws ArgumentError if a rate
+  /// is out of range; then nothing is set.
   void set(const std::vector<double>& rates, std::int64_t steps);
   [[nodiscard]] std::vector<double> base() const { return base_lr_.to_vector<double>(); }
   [[nodiscard]] std::vector<double> now() const { return lr_.to_vector<double>(); }
@@ -45,14 +44,14 @@ class Schedule {
 
  private:
   Optimizer* optimizer_;
-  nn::Buffer base_lr_, lr_;  // float64, one a group
+  nn::Buffer base_lr_, lr_;  // float64, one for each group
   nn::Buffer steps_;         // int64 [1]
 };
 
-/// A schedule that follows a curve. Making it sets the rates of step 0; each step() goes on by one,
-/// whether a step is a batch or an epoch is the caller's choice.
+/// A schedule that follows a curve. The constructor sets the rates of step 0; each step() advances
+/// by one. The caller decides whether a step is a batch or an epoch.
 ///
-/// Throws    ArgumentError for options out of range
+/// Throws    ArgumentError if an option is out of range
 class CurveSchedule : public Schedule {
  public:
   CurveSchedule(Optimizer& optimizer, Curve curve);
@@ -62,8 +61,9 @@ class CurveSchedule : public Schedule {
   Curve curve_;
 };
 
-/// One class a formula, see curve.hpp:
-/// `optim::CosineSchedule schedule(optimizer, {.steps = epochs * batches})`.
+/// One class for each formula of curve.hpp:
+///
+///     optim::CosineSchedule schedule(optimizer, {.steps = epochs * batches});
 template <class Options> class ScheduleOf final : public CurveSchedule {
  public:
   ScheduleOf(Optimizer& optimizer, const Options& options)
@@ -85,8 +85,9 @@ using PolynomialSchedule = ScheduleOf<PolynomialOptions>;
 using LambdaSchedule = ScheduleOf<LambdaOptions>;
 using SequentialSchedule = ScheduleOf<SequentialOptions>;
 
-/// The learning rate and the momentum in one cycle. Throws ArgumentError at a step beyond
-/// options.steps; with cycle_momentum, for an optimizer without momentum.
+/// The one-cycle policy for the learning rate and the momentum. step() throws ArgumentError beyond
+/// options.steps. The constructor throws it if cycle_momentum is set and the optimizer has no
+/// momentum.
 class OneCycleSchedule final : public CurveSchedule {
  public:
   OneCycleSchedule(Optimizer& optimizer, const OneCycleOptions& options);
@@ -102,8 +103,8 @@ class OneCycleSchedule final : public CurveSchedule {
   OneCycleOptions options_;
 };
 
-/// Several curves at once: at each step each changes the rate that the one before it left
-/// (ChainedScheduler).
+/// Several curves combined: at each step, each curve changes the rate that the one before it
+/// produced (ChainedScheduler).
 class ChainedSchedule final : public Schedule {
  public:
   ChainedSchedule(Optimizer& optimizer, std::vector<Curve> curves);
@@ -119,20 +120,20 @@ class ChainedSchedule final : public Schedule {
 };
 
 struct PlateauOptions {
-  bool maximize = false;  ///< mode "max": the metric is better when it is larger
+  bool maximize = false;  ///< mode "max": a larger metric is better
   double factor = 0.1;
   std::int64_t patience = 10;
   double threshold = 1e-4;
   bool absolute = false;  ///< threshold_mode "abs"
   std::int64_t cooldown = 0;
   double min_lr = 0;
-  double eps = 1e-8;  ///< smaller changes of the rate are not made
+  double eps = 1e-8;  ///< smaller changes of the rate are skipped
 };
 
-/// Multiplies the rates by factor when the metric has not become better, by more than the
-/// threshold, for more than `patience` steps (ReduceLROnPlateau).
+/// Multiplies the rates by factor after more than `patience` consecutive steps in which the metric
+/// has not improved by more than the threshold (ReduceLROnPlateau).
 ///
-/// Throws    ArgumentError for options out of range
+/// Throws    ArgumentError if an option is out of range
 class PlateauSchedule final : public Schedule {
  public:
   PlateauSchedule(Optimizer& optimizer, const PlateauOptions& options = {});
@@ -155,8 +156,8 @@ class PlateauSchedule final : public Schedule {
 
 namespace braid {
 
-/// Restores what state_dict(schedule) gave, and sets the optimizer's rates (and momentum) to it.
-/// Throws as load_state_dict of a model; then nothing was changed.
+/// Restores the result of state_dict(schedule), and sets the optimizer's rates (and momentum)
+/// accordingly. Throws as load_state_dict of a model; then nothing was changed.
 template <std::derived_from<optim::Schedule> S>
 LoadReport load_state_dict(S& schedule, std::span<const StateDict::value_type> dict,
                            const LoadOptions& options = {}) {

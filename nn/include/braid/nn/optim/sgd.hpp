@@ -12,13 +12,13 @@ struct SgdOptions {
   bool maximize = false;
 };
 
-/// Stochastic gradient descent. With g = grad + weight_decay p (grad negated by maximize):
-/// m = momentum m + (1 - dampening) g (at a parameter's first gradient m = g); p -= lr m, with
-/// nesterov p -= lr (g + momentum m), without momentum p -= lr g.
+/// Stochastic gradient descent. With g = grad + weight_decay p (maximize negates grad): without
+/// momentum, p -= lr g. With momentum: m = momentum m + (1 - dampening) g, but m = g at a
+/// parameter's first gradient. Then p -= lr m; with nesterov, p -= lr (g + momentum m).
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32
-/// Throws    ArgumentError for options out of range, no parameters, one twice or one that an op
-///           made; DTypeError
+/// Throws    ArgumentError if an option is out of range, there are no parameters, one is listed
+///           twice or one is not a leaf; DTypeError; LayoutError for an expanded parameter
 /// Source    Sutskever et al. 2013 (momentum and Nesterov's variant), in PyTorch's form
 class SGD final : public detail::WithOptions<SgdOptions> {
  public:
@@ -37,7 +37,7 @@ class SGD final : public detail::WithOptions<SgdOptions> {
   [[nodiscard]] bool has_kernel(const KernelTable& kernels) const noexcept override;
   [[nodiscard]] bool keeps(std::size_t group, std::size_t k) const noexcept override;
 
-  std::vector<char> with_momentum_;  // as it was made
+  std::vector<char> with_momentum_;  // by group, as constructed
 };
 
 }  // namespace braid::optim

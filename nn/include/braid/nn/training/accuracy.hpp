@@ -17,12 +17,12 @@
 namespace braid::training {
 
 struct AccuracyOptions {
-  std::int64_t batch = 256;  ///< items that the model gets at once
+  std::int64_t batch = 256;  ///< items in one call of the model
 };
 
 namespace detail {
 
-/// Sets every module to eval, and puts the flags back at the end.
+/// RAII guard: sets every module to evaluation mode, and restores the flags in its destructor.
 class EvalMode {
  public:
   explicit EvalMode(const tree::Flat& flat) {
@@ -42,7 +42,7 @@ class EvalMode {
   std::vector<std::pair<bool*, bool>> flags_;
 };
 
-/// Items `indices` as one batch.
+/// Returns the items with these indices as one batch.
 template <class D>
 [[nodiscard]] auto batch_of(const D& dataset, std::span<const std::int64_t> indices) {
   if constexpr (requires { dataset.get_batch(indices); }) {
@@ -55,23 +55,24 @@ template <class D>
   }
 }
 
-/// The two tensors of a batch: what the model is shown, and what it should say.
+/// The two tensors of a batch: the model's input and the expected label.
 struct InputAndLabel {
   Tensor input, label;
 };
 [[nodiscard]] InputAndLabel input_and_label(const tree::Flat& batch);
-/// How many rows of [n, classes] are largest where the label says.
+/// Returns the number of rows of scores [n, classes] whose largest score is at the label.
 [[nodiscard]] std::int64_t count_right(const Tensor& scores, const Tensor& label);
 
 }  // namespace detail
 
-/// The share of a dataset's items that a model classifies rightly. An item is a tree of two
-/// tensors: input, then label (a class, int64); the model gives scores [n, classes] for a batch of
-/// n inputs. The inputs go to the device of the model's first parameter. The model is in eval mode
-/// meanwhile, and as before afterwards; nothing is recorded.
+/// Returns the fraction of a dataset's items that a model classifies correctly. An item is a tree
+/// of two tensors: the input, then the label (a class, int64). For a batch of n inputs the model
+/// returns scores [n, classes]. The inputs are moved to the device of the model's first parameter.
+/// During the call the model is in evaluation mode; afterwards the previous mode is restored.
+/// Nothing is recorded.
 ///
-/// Throws  ArgumentError for an empty dataset, batch < 1, items that are not two tensors;
-///         ShapeError, DTypeError for scores or labels of another kind
+/// Throws  ArgumentError for an empty dataset, batch < 1, or items that are not two tensors;
+///         ShapeError or DTypeError if scores or labels do not fit
 template <class M, class D>
 [[nodiscard]] double accuracy(M& model, const D& dataset, const AccuracyOptions& options = {}) {
   const auto size = static_cast<std::int64_t>(dataset.size());

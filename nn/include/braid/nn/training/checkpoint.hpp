@@ -18,7 +18,8 @@ namespace braid::io { class Folder; }
 
 namespace braid::training {
 
-/// Keeps its state itself, as a data loader does: state() gives it, load_state(dict) puts it back.
+/// An object that manages its own state, such as a data loader: state() returns it,
+/// load_state(dict) restores it.
 template <class T>
 concept HasState = requires(T& t, const T& c, std::span<const StateDict::value_type> dict) {
   { c.state() } -> std::same_as<StateDict>;
@@ -27,23 +28,23 @@ concept HasState = requires(T& t, const T& c, std::span<const StateDict::value_t
 
 namespace detail {
 
-/// One of the things that a checkpoint keeps.
+/// One of the objects that a checkpoint saves.
 class Part {
  public:
   virtual ~Part() = default;
-  /// What its file is called, without ending.
+  /// The name of its file, without the extension.
   [[nodiscard]] virtual std::string_view role() const noexcept = 0;
   /// Throws ArgumentError if there is nothing to save.
   virtual void check() const {}
-  /// Shares numbers with the thing itself.
+  /// Returns the state; the tensors share memory with the object.
   [[nodiscard]] virtual StateDict save() const = 0;
-  /// Either all is loaded, or, on an exception, nothing.
+  /// Loads everything or, if an exception is thrown, nothing.
   virtual void load(std::span<const StateDict::value_type> dict) = 0;
-  /// Batches so far, of a loader; else -1.
+  /// For a loader: the number of batches so far. Otherwise -1.
   [[nodiscard]] virtual std::int64_t steps() const { return -1; }
 };
 
-/// The learning rates of an optimizer, which its own state leaves out.
+/// Returns the learning rates of an optimizer, which its own state does not include.
 template <class O> [[nodiscard]] Tensor rates(const O& optimizer) {
   std::vector<double> list;
   if constexpr (requires { optimizer.groups(); }) {
@@ -124,28 +125,30 @@ template <class T> class PartOf final : public Part {
 }  // namespace detail
 
 struct CheckpointOptions {
-  /// made where it is missing; empty: nothing is saved, and there is nothing to load
+  /// Created if missing. Empty: nothing is saved, and there is nothing to load.
   std::string folder = {};
-  int keep = 2;          ///< so many of the newest are kept, older ones removed
-  bool tensors = false;  ///< plain Tensor fields of models and other trees are kept too
+  int keep = 2;          ///< number of the newest checkpoints to keep; older ones are removed
+  bool tensors = false;  ///< also save plain Tensor fields of models and other trees
 };
 
-/// Saves a run so that it can be interrupted anywhere, and goes on with the same bits:
+/// Saves a training run, so that it can be interrupted at any time. A resumed run gives the same
+/// bits as an uninterrupted one:
 ///
 ///   training::Checkpoint checkpoint("runs/digits", model, optimizer, schedule, loader);
 ///   if (options.resume) checkpoint.load_latest();
 ///   …
 ///   checkpoint.save();
 ///
-/// Takes models and other trees (parameters and buffers are kept), optimizers (with their learning
-/// rates), schedules, loaders, and whatever else HasState. It keeps references. The state of the
-/// random numbers is always saved too. Each save is a folder `step-XXXXXXXX` with a safetensors
-/// file for each thing and a manifest; it appears whole or not at all, also when the power fails
-/// (docs/notes/checkpoint.md). What is no checkpoint's is left alone, in the folder and in the
-/// checkpoints; where it is called like one, or stands in the way of a removal, that is a warning.
+/// Accepts models and other trees (it saves parameters and buffers), optimizers (including their
+/// learning rates), schedules, loaders, and any other type that satisfies HasState. It keeps
+/// references to them. The state of the random number generator is always saved too. Each save
+/// creates a folder `step-XXXXXXXX` with one safetensors file for each object and a manifest. The
+/// folder appears completely or not at all, even if the power fails (docs/notes/checkpoint.md).
+/// Files that do not belong to a checkpoint are left alone, both in the folder and inside the
+/// checkpoints. A warning is printed if such a file has a checkpoint's name or prevents a removal.
 ///
-/// Throws  ArgumentError from the constructor (keep < 1, a tree of plain tensors alone without
-///         options.tensors); from save and load for a tree that has no tensors
+/// Throws  ArgumentError from the constructor if keep < 1, or for a tree of plain tensors only
+///         without options.tensors; from save and load for a tree without tensors
 class Checkpoint {
  public:
   template <std::convertible_to<std::string> Folder, class... Parts>
@@ -160,24 +163,26 @@ class Checkpoint {
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();
 
-  /// Saves; older ones are removed when the new one is safe. Its number is that of the batches that
-  /// the loader has handed out (without a loader: one more than the last one's), or one more than
-  /// the newest in the folder where that is not smaller: so the newest is always the last saved.
-  /// Throws  IoError; then the older ones are as they were. ArgumentError for numbers above
-  ///         999,999,999,999,999. What could not be removed is a warning.
+  /// Saves a checkpoint, then removes older ones once the new one is safely on disk. The number of
+  /// the checkpoint is the number of batches that the loader has produced; without a loader, one
+  /// more than last(). If the folder already contains a number as large, it is one more than the
+  /// newest there. So the checkpoint with the largest number is always the one saved last.
+  /// Throws  IoError; then the older ones are unchanged. ArgumentError for numbers above
+  ///         999,999,999,999,999. Files that cannot be removed cause a warning only.
   void save();
-  /// Loads the newest. False if there is none. Folders without a manifest are passed over: their
-  /// save was interrupted. A damaged one (other bytes than the manifest says, a missing file, a
-  /// link, folder or pipe in place of one) is a warning, and the one before it is taken; its error
-  /// is thrown if none is left.
-  /// Throws  IoError; ArgumentError if it was saved of other things (then the message says what
-  ///         does not fit). On an exception nothing was changed.
+  /// Loads the newest checkpoint. Returns false if there is none. Folders without a manifest are
+  /// skipped: their save was interrupted. A damaged checkpoint (contents that differ from the
+  /// manifest, a missing file, or a link, folder or pipe instead of a file) causes a warning, and
+  /// the one before it is loaded. If none is left, the error of the newest is thrown.
+  /// Throws  IoError; ArgumentError if the checkpoint holds other objects (the message says what
+  ///         does not fit). If an exception is thrown, nothing was changed.
   bool load_latest();
-  /// Loads the one of this number. Throws as load_latest, IoError if it does not exist.
+  /// Loads the checkpoint with this number. Throws as load_latest, and IoError if it does not
+  /// exist.
   void load(std::int64_t number);
-  /// The numbers of those in the folder, ascending.
+  /// Returns the numbers of the checkpoints in the folder, ascending.
   [[nodiscard]] std::vector<std::int64_t> numbers() const;
-  /// The number of the last one saved or loaded here; 0 if none was.
+  /// Returns the number of the last checkpoint saved or loaded by this object; 0 if there was none.
   [[nodiscard]] std::int64_t last() const noexcept { return last_; }
   [[nodiscard]] const CheckpointOptions& options() const noexcept { return options_; }
 

@@ -9,57 +9,58 @@
 
 namespace braid::training {
 
-/// What a training program is told on its command line. The values here are the defaults.
+/// The command line options of a training program. The values here are the defaults.
 struct Options {
-  std::string data = {};    ///< --data FOLDER: the data set; empty: where BRAID_DATA says
+  std::string data = {};    ///< --data FOLDER: the data set; empty: the folder in BRAID_DATA
   std::int64_t epochs = 3;  ///< --epochs N
-  std::int64_t batch = 64;  ///< --batch N: rows of a batch
+  std::int64_t batch = 64;  ///< --batch N: rows in a batch
   double lr = 1e-3;         ///< --lr X
-  /// --checkpoint FOLDER: where checkpoints are kept; empty: none are
+  /// --checkpoint FOLDER: where checkpoints are saved; empty: none are saved
   std::string checkpoint = {};
-  bool resume = false;     ///< --resume: go on from the newest checkpoint
+  bool resume = false;     ///< --resume: continue from the newest checkpoint
   std::uint64_t seed = 0;  ///< --seed N
-  int devices = 0;         ///< --devices N: logical CPU devices, 0: as BRAID_CPU_DEVICES says
-  /// --tensorboard FOLDER: progress writes an event file for TensorBoard there
+  int devices = 0;         ///< --devices N: logical CPU devices; 0: from BRAID_CPU_DEVICES
+  /// --tensorboard FOLDER: progress writes a TensorBoard event file there
   std::string tensorboard = {};
   std::string csv = {};  ///< --csv FILE: progress appends every reported value to it
-  /// --trace FILE: progress writes a timeline of steps and waits for data there, for Perfetto or
+  /// --trace FILE: progress writes a timeline of steps and of waits for data there, for Perfetto or
   /// chrome://tracing
   std::string trace = {};
-  bool quiet = false;  ///< --quiet: progress shows nothing
+  bool quiet = false;  ///< --quiet: progress prints nothing
 };
 
-/// The command line asked for --help: what() is the text to print. Nothing is wrong.
+/// Thrown if the command line contains --help: what() is the text to print. It is not an error.
 struct HelpRequested : Error {
   using Error::Error;
 };
 
-/// An option of a program's own: `{"full", "", "the paper's network", &full}` is --full,
+/// A program-specific option: `{"full", "", "the paper's network", &full}` is --full, and
 /// `{"digits", "N", "so many digits", &digits, 1}` is --digits N.
 struct Option {
-  /// without value: a flag, which is a bool
+  /// with an empty `value` it is a flag, and `to` must be a bool
   std::string_view name, value, help;
-  /// holds the default, and gets what the command line says
+  /// points to the default, which is overwritten by the value from the command line
   std::variant<std::string*, std::int64_t*, std::uint64_t*, double*, int*, bool*> to;
-  /// of a number
+  /// the smallest allowed value of a number
   double least = 0;
 };
 
-/// Reads `--name value`, `--name=value` and `--flag` over the defaults, and into the program's own
-/// options; --devices takes effect at once.
-/// Throws  ArgumentError for an unknown or repeated option, a value that is missing, no number or
-///         out of range, --resume without --checkpoint, anything that is
-///         no option, or own options that are no bool without value, or a bool with one;
-///         DeviceError for --devices when devices are in use already;
-///         HelpRequested for --help: catch it in main (see report_exception). Own options are
-///         written last, when nothing throws any more
+/// Parses `--name value`, `--name=value` and `--flag`. Returns `defaults` with the given options
+/// replaced, and writes the program's own options into their targets. --devices takes effect
+/// immediately.
+/// Throws  ArgumentError for an unknown or repeated option, a value that is missing, not a number
+///         or out of range, --resume without --checkpoint, an argument that is not an option, or an
+///         own option that is declared wrongly (a bool with a `value`, or another type without
+///         one); DeviceError for --devices if devices are in use already; HelpRequested for --help:
+///         catch it in main (see report_exception). Own options are written last, after every check
 [[nodiscard]] Options options(int argc, const char* const* argv, const Options& defaults = {},
                               const std::vector<Option>& own = {});
 
-/// For the end of main, inside a catch: prints the exception that is being handled, and gives the
-/// program's exit status. The text of HelpRequested goes to stdout, status 0; anything else goes to
-/// stderr as `name: what`, status 1, with the name of argv[0] without its folders. Without a catch
-/// C++ ends the program by std::terminate, for --help too.
+/// To be called in a catch block at the end of main. Prints the current exception and returns the
+/// program's exit status. The text of HelpRequested goes to stdout, with status 0. Any other
+/// exception goes to stderr as `name: what`, with status 1; name is argv[0] without its folders.
+/// Without such a catch block an exception, including that of --help, ends the program by
+/// std::terminate.
 ///
 ///     int main(int argc, char** argv) try {
 ///       const auto options = training::options(argc, argv);
@@ -69,7 +70,7 @@ struct Option {
 ///     }
 [[nodiscard]] int report_exception(const char* program) noexcept;
 
-/// The text of --help.
+/// Returns the text of --help.
 [[nodiscard]] std::string help(const std::string& program, const Options& defaults = {},
                                const std::vector<Option>& own = {});
 

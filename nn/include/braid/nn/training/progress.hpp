@@ -18,14 +18,15 @@ namespace braid::training {
 
 namespace detail {
 
-/// Shows how a run goes on, and writes down what is reported (nn/training/reporter.hpp).
+/// Displays the progress of a run and writes the reported values to files
+/// (nn/training/reporter.hpp).
 class Reporter;
 struct ReporterDelete {
   void operator()(Reporter* reporter) const noexcept;
 };
 using ReporterPtr = std::unique_ptr<Reporter, ReporterDelete>;
 
-/// Where a run is. Epochs and batches count from 0.
+/// The position in a run. Epochs and batches count from 0.
 struct Place {
   std::int64_t epoch = 0, epochs = 1, batch = 0, batches = 1;
 };
@@ -35,7 +36,8 @@ void step_ends(Reporter& reporter);
 void report(Reporter& reporter, std::string_view name, double value);
 void report(Reporter& reporter, std::string_view name, const Tensor& value);
 
-/// Rows of a batch: what its samples() says, else the length of its first tensor.
+/// Returns the number of rows of a batch: its samples() if it has that, else the size of dim 0 of
+/// its first tensor.
 template <class B> [[nodiscard]] std::int64_t rows_of(const B& batch) {
   if constexpr (requires { batch.samples(); }) {
     return batch.samples();
@@ -50,16 +52,16 @@ template <class B> [[nodiscard]] std::int64_t rows_of(const B& batch) {
 
 }  // namespace detail
 
-/// A batch as progress hands it out: it has the fields of the loader's batch (it is one), knows
-/// where it stands and takes what is to be shown.
+/// A batch as progress returns it. It derives from the loader's batch and has its fields; it also
+/// knows its position in the run and accepts values to display.
 template <class B> class Step : public B {
  public:
   Step(B&& batch, const detail::Place& place, detail::Reporter& reporter)
       : B(std::move(batch)), place_(place), reporter_(&reporter) {}
 
-  /// Shows the newest value beside the bar, and writes all of them to the files that were asked
-  /// for. A Tensor of one element is read later, when it is shown or written: no step waits for it.
-  /// It must not be changed in place until then.
+  /// Shows the newest value next to the progress bar, and writes all values to the requested files.
+  /// A Tensor must have one element. It is read later, when it is shown or written, so no step
+  /// waits for it; do not change it in place until then.
   void report(std::string_view name, const Tensor& value) {
     detail::report(*reporter_, name, value);
   }
@@ -71,10 +73,10 @@ template <class B> class Step : public B {
   [[nodiscard]] bool is_last() const noexcept {
     return is_last_of_epoch() && place_.epoch + 1 == place_.epochs;
   }
-  /// From 0 on.
+  /// The epoch, counted from 0.
   [[nodiscard]] std::int64_t epoch() const noexcept { return place_.epoch; }
   [[nodiscard]] std::int64_t batch_of_epoch() const noexcept { return place_.batch; }
-  /// Batches of the whole run before this one.
+  /// The number of batches of the whole run before this one.
   [[nodiscard]] std::int64_t step() const noexcept {
     return place_.epoch * place_.batches + place_.batch;
   }
@@ -84,7 +86,7 @@ template <class B> class Step : public B {
   detail::Reporter* reporter_;
 };
 
-/// All batches of all epochs, see progress().
+/// The range of all batches of all epochs; see progress().
 template <class Loader> class Progress {
   using LoaderIterator = decltype(std::declval<Loader&>().begin());
   using Batch = std::remove_cvref_t<decltype(*std::declval<LoaderIterator&>())>;
@@ -127,7 +129,7 @@ template <class Loader> class Progress {
     Progress* progress_;
   };
 
-  /// Once.
+  /// May be called once only.
   [[nodiscard]] iterator begin() {
     start_epoch();
     return iterator(this);
@@ -156,8 +158,8 @@ template <class Loader> class Progress {
     step_.emplace(std::move(**at_), place_, *reporter_);
     detail::step_begins(*reporter_, place_, detail::rows_of(static_cast<const Batch&>(*step_)));
   }
-  /// A step that has saved already, as the last one of an epoch may, needs no second checkpoint of
-  /// the same numbers.
+  /// Skips the save if the step has saved already, as the last step of an epoch may: a second
+  /// checkpoint would hold the same state.
   void save_once() {
     if (checkpoint_->last() == saved_before_) checkpoint_->save();
   }
@@ -186,21 +188,21 @@ template <class Loader> class Progress {
   std::optional<Step<Batch>> step_;
 };
 
-/// The batches of a loader, epoch after epoch up to options.epochs, while it shows how the run goes
-/// on:
+/// Iterates over the batches of a loader, for all epochs up to options.epochs, and displays the
+/// progress of the run:
 ///
 ///   for (auto& batch : training::progress(loader, options)) { …; batch.report("loss", loss); }
 ///
-/// On a terminal a bar with the remaining time, samples a second and what was reported, else now
-/// and then a line; on stderr. Samples are the rows of a batch, or what its samples() says.
-/// options.csv, .tensorboard and .trace name files that are written too. It begins where the loader
-/// is, so that a run that was resumed shows the rest.
+/// It prints to stderr. On a terminal it shows a bar with the remaining time, samples per second
+/// and the reported values; otherwise it prints a line every 10 s and at the end of each epoch.
+/// Samples are the rows of a batch, or its samples(). options.csv, .tensorboard and .trace name
+/// files to write. It starts at the loader's current position, so a resumed run shows what remains.
 ///
-/// With a checkpoint, SIGINT and SIGTERM do not kill the run: the step is finished, the checkpoint
-/// saved (unless the step did), the loop ends, and the program returns training::exit_status(). A
-/// second signal kills it.
+/// With a checkpoint, SIGINT and SIGTERM do not kill the run: the current step is finished, the
+/// checkpoint is saved (unless the step saved it), the loop ends, and the program should return
+/// training::exit_status(). A second signal kills it.
 ///
-/// Throws  what the loader throws; IoError for files that cannot be written
+/// Throws  what the loader throws; IoError if a file cannot be written
 template <class Loader>
 [[nodiscard]] Progress<Loader> progress(Loader& loader, const Options& options) {
   return Progress<Loader>(loader, options, nullptr);

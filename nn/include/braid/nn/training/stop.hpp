@@ -1,18 +1,18 @@
 #pragma once
 #include <csignal>
 
-// Interrupting a run: the signal only sets a flag; the loop looks at it between two steps.
+// Interrupting a run: the signal handler only sets a flag, which the training loop checks between
+// two steps.
 namespace braid::training {
 
-/// The signal (SIGINT, SIGTERM) that asked the program to stop while a StopSignals lived; 0: none
-/// has.
+/// Returns the signal (SIGINT or SIGTERM) received since the last StopSignals was created, or 0.
 [[nodiscard]] int stop_requested() noexcept;
-/// What main returns: 128 + the signal if one asked to stop, else 0.
+/// Returns the exit status for main: 128 + the signal if one was received, else 0.
 [[nodiscard]] int exit_status() noexcept;
 
-/// As long as it lives, the first SIGINT or SIGTERM sets stop_requested(); a second one of the same
-/// kind does what it did before. The handlers before are put back at the end. One at a time; made
-/// and destroyed on one thread.
+/// RAII guard: while it exists, the first SIGINT or SIGTERM sets stop_requested(); a second one of
+/// the same kind has its default effect. The destructor restores the previous handlers. Only one
+/// may exist at a time; create and destroy it on one thread.
 class StopSignals {
  public:
   StopSignals();

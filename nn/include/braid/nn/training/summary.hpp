@@ -8,19 +8,20 @@
 
 namespace braid::training {
 
-/// What a model is made of: `print(training::summary(model))` shows it as a table.
+/// The layers of a model with their parameters: `print(training::summary(model))` prints a table.
 struct Summary {
   struct Layer {
     std::string path;  ///< empty: the model itself
     /// `Linear(in_features=5, out_features=2, bias=true)`
     std::string type;
-    /// of its own parameters and buffers: `weight [2, 5], bias [2]`
+    /// own parameters and buffers with their shapes: `weight [2, 5], bias [2]`
     std::string shapes;
-    /// numbers of its own, not of layers in it; a tied parameter counts where it comes first
+    /// counts of its own numbers, without those of layers inside it; a tied parameter counts where
+    /// it appears first
     std::int64_t parameters = 0, trained = 0, buffers = 0;
     std::int64_t bytes = 0;
   };
-  /// every module that has no module in it, or tensors of its own, in order of the fields
+  /// every module that contains no other module or that has tensors of its own, in field order
   std::vector<Layer> layers;
   std::int64_t parameters = 0, trained = 0, buffers = 0, bytes = 0;
   friend std::ostream& operator<<(std::ostream& out, const Summary& summary);
