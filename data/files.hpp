@@ -3,12 +3,13 @@
 
 namespace braid::data {
 
-/// The folder of a data set: the given one, or, if that is empty, what the environment variable
-/// BRAID_DATA names; empty if it is not set either.
+/// Returns the folder of a data set: `given` or, if that is empty, the environment variable
+/// BRAID_DATA. Empty if that is not set either.
 [[nodiscard]] std::string data_folder(const std::string& given);
-/// `in <folder> (from BRAID_DATA)`, or `in no folder: …`: where that looked, for messages.
+/// Returns where data_folder looked, for messages: `in <folder> (from BRAID_DATA)` or
+/// `in no folder: …`.
 [[nodiscard]] std::string data_folder_in_words(const std::string& given);
-/// The path of a file in a folder.
+/// Returns the path of a file in a folder.
 [[nodiscard]] std::string joined(const std::string& folder, const std::string& file);
 [[nodiscard]] bool exists(const std::string& path);
 

@@ -3,7 +3,7 @@
 namespace braid::data {
 namespace {
 
-// Each digit is one stroke; where a pen would be lifted (4) it goes back over its own line.
+// Each digit is one stroke. Where a pen would be lifted (4), the stroke retraces its own line.
 constexpr FontPoint k0[] = {{50, 9},  {64, 14}, {73, 29}, {76, 50}, {73, 71}, {64, 86}, {50, 91},
                             {36, 86}, {27, 71}, {24, 50}, {27, 29}, {36, 14}, {50, 9}};
 constexpr FontPoint k1[] = {{33, 27}, {43, 20}, {53, 9}, {53, 50}, {53, 91}};

@@ -19,7 +19,8 @@ namespace {
 constexpr std::int64_t kSide = 28;
 constexpr std::int64_t kPixels = kSide * kSide;
 
-/// `<folder>/<part>-<kind>` in one of its spellings, empty if there is none.
+/// Returns the path of `<part>-<kind>` in the folder, in any of its spellings; empty if there is
+/// none.
 std::string find(const std::string& folder, std::string_view part, std::string_view kind,
                  std::string_view type) {
   for (const char* separator : {"-", "."}) {
@@ -59,7 +60,7 @@ Files find_files(const std::string& given, MnistPart part) {
       str("expected ", wanted, kGzip, ", got none of these; looked ", data_folder_in_words(given)));
 }
 
-/// 255 is ink.
+/// Converts pixels to floats: 0 (paper) becomes 0, and 255 (ink) becomes 1.
 void to_floats(const std::uint8_t* from, float* to, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]) / 255.0f;
 }

@@ -15,23 +15,23 @@ namespace {
 
 constexpr int kSide = 28;
 constexpr std::size_t kMostPoints = 16;
-// of item 0; far from those of the random factories
+// the random stream of item 0, far from those of the random factories
 constexpr std::uint64_t kDigitStream = std::uint64_t{0x646967697473} << 16;
-// the draws of the shape come before it
+// the first block of the noise; the draws of the shape use earlier blocks
 constexpr std::uint64_t kNoiseBlock = 4096;
 
-// How much the digits vary. Angles are given as tan(angle / 2), which needs no library function, so
-// that every machine draws the same bits.
+// How much the digits vary. Angles are given as tan(angle / 2), which needs no library function. So
+// every machine draws the same bits.
 constexpr float kTurn = 0.1f;                        // about 11 degrees
-constexpr float kSlant = 0.2f;                       // sideways, for each unit of height
-constexpr float kBend = 0.035f;                      // of the box, for each point of the stroke
+constexpr float kSlant = 0.2f;                       // horizontal shift per unit of height
+constexpr float kBend = 0.035f;                      // fraction of the box, per point of the stroke
 constexpr float kShift = 2.5f;                       // pixels
 constexpr float kSmallest = 16.f, kLargest = 22.f;   // pixels, width and height each
 constexpr float kThinnest = 0.7f, kThickest = 1.7f;  // pixels, half the width of the pen
 constexpr float kPalest = 0.7f;
 constexpr float kNoise = 0.1f;
 
-/// The random numbers of one item, one after the other.
+/// The sequence of random numbers of one item.
 class Draws {
  public:
   Draws(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
@@ -39,7 +39,7 @@ class Draws {
     return low + (high - low) * random_uniform_float(seed_, stream_, next_++);
   }
   float around(float most) { return between(-most, most); }
-  // a block of its own
+  // from later blocks than between()
   std::int64_t below(std::int64_t n) {
     return random_integer(seed_, stream_, 1024 + next_++, 0, n);
   }
@@ -57,7 +57,7 @@ struct Stroke {
   std::size_t count;
 };
 
-/// The digit's stroke in pixels, deformed.
+/// Returns the digit's stroke in pixels, randomly deformed.
 Stroke deformed(std::int64_t digit, Draws& draws) {
   const float t = draws.around(kTurn);
   const float cosine = (1 - t * t) / (1 + t * t), sine = 2 * t / (1 + t * t);
@@ -83,7 +83,7 @@ float distance(Point p, Point a, Point b) {
   return std::sqrt(x * x + y * y);
 }
 
-/// Inks the pixels near one line; a pixel keeps the most ink it got.
+/// Draws a line by adding ink to the pixels near it. A pixel keeps the largest value that it got.
 void draw_line(float* image, Point a, Point b, float radius) {
   const float reach = radius + 1;
   const auto pixel = [](float v) { return std::clamp(static_cast<int>(v), 0, kSide - 1); };
@@ -99,7 +99,7 @@ void draw_line(float* image, Point a, Point b, float radius) {
 }
 
 void add_noise(float* image, float darkness, std::uint64_t seed, std::uint64_t stream) {
-  // a block has 16 bytes, and there are 49 × 16 pixels
+  // a Philox block has 16 bytes, and there are 49 × 16 pixels
   for (int i = 0; i < kSide * kSide; i += 16) {
     const PhiloxBlock block = philox(seed, stream, kNoiseBlock + static_cast<std::uint64_t>(i));
     for (int k = 0; k < 16; ++k) {

@@ -23,7 +23,7 @@ struct GzipReader::State {
 
   z_stream stream{};
   const io::Source& file;
-  std::uint64_t taken = 0;  // bytes of the file that went into the buffer
+  std::uint64_t taken = 0;  // bytes of the file that were read into the buffer
   bool ended = false;
   unsigned char buffer[std::size_t{64} * 1024];
 
@@ -32,7 +32,7 @@ struct GzipReader::State {
     return static_cast<std::int64_t>(taken - stream.avail_in);
   }
 
-  /// One call of inflate; the output is where the caller put it.
+  /// Calls inflate() once. The caller has set the output buffer.
   void step() {
     if (stream.avail_in == 0 && rest() != 0) {
       const std::uint64_t part = std::min<std::uint64_t>(rest(), sizeof buffer);
@@ -54,7 +54,7 @@ struct GzipReader::State {
 };
 
 GzipReader::GzipReader(const io::Source& file) : state_(std::make_unique<State>(file)) {
-  constexpr int kGzipOnly = 15 + 16;  // the largest window; a gzip header is demanded
+  constexpr int kGzipOnly = 15 + 16;  // the largest window; requires a gzip header
   if (inflateInit2(&state_->stream, kGzipOnly) != Z_OK) throw std::bad_alloc();
 }
 
@@ -78,7 +78,7 @@ std::uint64_t GzipReader::read(void* to, std::uint64_t bytes) {
 void GzipReader::expect_end() {
   State& s = *state_;
   if (!s.ended) {
-    Bytef more = 0;  // room for one byte: zlib looks at the trailer only when it may write
+    Bytef more = 0;  // room for one byte: zlib reads the trailer only if it has room for output
     s.stream.next_out = &more;
     s.stream.avail_out = 1;
     while (!s.ended && s.stream.avail_out == 1) s.step();

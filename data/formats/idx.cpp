@@ -19,16 +19,16 @@ namespace braid::data {
 namespace {
 
 constexpr std::uint64_t kMagicBytes = 4;
-constexpr std::uint64_t kSizeBytes = 4;  // of one dimension
+constexpr std::uint64_t kSizeBytes = 4;  // per dimension
 constexpr std::size_t kChunk = 64 * 1024;
-// of decompressed numbers; what max_ratio always allows
+// bytes of decompressed data per allocation; max_ratio always allows this much
 constexpr std::size_t kPiece = 1024 * 1024;
 
 struct Header {
   std::uint8_t type = 0;
   Shape shape;
   std::uint64_t bytes = 0;         // of the whole header
-  std::uint64_t payload = 0;       // bytes of numbers
+  std::uint64_t payload = 0;       // bytes of data
   std::uint64_t element_size = 0;  // as stored
 };
 
@@ -55,7 +55,7 @@ std::uint64_t size_of_type(std::uint8_t type) {
   }
 }
 
-/// read(to, bytes, offset) gives exactly these bytes of the file or throws.
+/// Reads and checks the header. read(to, bytes, offset) must read exactly these bytes or throw.
 template <class Read>
 Header read_header(const std::string& path, const IdxOptions& options, const Read& read) {
   Header h;
@@ -77,7 +77,7 @@ Header read_header(const std::string& path, const IdxOptions& options, const Rea
                       (std::int64_t{b[2]} << 8) | std::int64_t{b[3]});
   }
   h.bytes = kMagicBytes + kSizeBytes * magic[3];
-  std::uint64_t largest = 0;  // of the tensor, whose elements may be wider than the stored ones
+  std::uint64_t largest = 0;  // a bound for the tensor: its elements may be wider than stored ones
   if (!io::checked_bytes(h.shape.span(), h.element_size, h.payload) ||
       !io::checked_bytes(h.shape.span(), 8, largest)) {
     bad(path, kMagicBytes, "sizes", "at most 2^63 - 1 bytes", str(h.shape));
@@ -108,7 +108,7 @@ template <class Stored, class T> void convert(const unsigned char* from, T* to, 
   }
 }
 
-/// Numbers as stored → numbers of the tensor; `at` counts elements.
+/// Converts n stored elements to elements of the tensor, from index `at` on.
 void convert(std::uint8_t type, const unsigned char* from, const Tensor& to, std::size_t at,
              std::size_t n) {
   void* data = to.impl()->data();
@@ -164,8 +164,8 @@ Tensor read_compressed(const io::Source& file, const IdxOptions& options) {
                          " compressed ones (max_ratio ", options.max_ratio, ")"),
                      str(h.payload, " for ", h.shape));
   }
-  // The pieces grow with what is there, not with what the header says; the tensor is made when the
-  // checksum was right.
+  // Memory grows with the data in the file, not with the size in the header. The tensor is
+  // allocated after the checksum was verified.
   std::vector<std::unique_ptr<unsigned char[]>> pieces;
   for (std::uint64_t done = 0; done < h.payload;) {
     const std::uint64_t part = std::min<std::uint64_t>(h.payload - done, kPiece);
@@ -194,7 +194,7 @@ Tensor read(const io::Source& file, const IdxOptions& options) {
     if (file.size() >= sizeof first) file.read(first, sizeof first, 0);
     return is_gzip(first) ? read_compressed(file, options) : read_plain(file, options);
   } catch (const std::bad_alloc&) {
-    // of the pieces or of zlib's own memory; the tensor's is an OutOfMemoryError already
+    // from the pieces or from zlib; the tensor's allocation throws OutOfMemoryError itself
     const MemoryStats now = memory_stats(Device());
     throw OutOfMemoryError(Device(), kPiece, now.in_use, now.cached, now.capacity,
                            "reading " + file.path());

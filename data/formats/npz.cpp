@@ -18,16 +18,16 @@ namespace {
 
 constexpr std::string_view kEnding = ".npy";
 constexpr std::uint64_t kMaxBytes = 0xffffffff;
-constexpr std::uint64_t kFreeBytes = 1 << 20;  // so much may come out of a few bytes
+constexpr std::uint64_t kFreeBytes = 1 << 20;  // always allowed, even from a few bytes
 
-/// Most bytes of arrays from a file of this size.
+/// Returns the largest number of array bytes that a file of this size may contain.
 std::uint64_t most_bytes(std::uint64_t file, std::uint64_t ratio) {
   std::uint64_t most = 0;
   const bool fits = io::checked_mul(file, ratio, most) && io::checked_add(most, kFreeBytes, most);
   return fits ? most : std::numeric_limits<std::uint64_t>::max();
 }
 
-/// A stored member as a file of its own.
+/// A stored (not compressed) member as a separate source.
 class Part final : public io::Source {
  public:
   Part(const io::Source& whole, const ZipMember& member)
@@ -63,7 +63,7 @@ StateDict load(const io::Source& file, const NpzOptions& options) {
   const std::vector<ZipMember> members = read_zip_directory(file);
   const std::uint64_t most = most_bytes(file.size(), options.max_ratio);
   std::uint64_t all = 0;
-  for (const ZipMember& m : members) {  // of all, before the first is read
+  for (const ZipMember& m : members) {  // checks all sizes before the first member is read
     const auto where = static_cast<std::int64_t>(m.where);
     if (!io::checked_add(all, m.bytes, all) || all > options.max_bytes)
       throw LimitError(file.path(), where, "size",

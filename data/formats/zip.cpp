@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::uint32_t kLocal = 0x04034b50, kEntry = 0x02014b50, kEnd = 0x06054b50;
 constexpr std::uint64_t kLocalBytes = 30, kEntryBytes = 46, kEndBytes = 22;
-constexpr std::uint64_t kBeyond = 0xffffffff;  // in a size: see zip64
+constexpr std::uint64_t kBeyond = 0xffffffff;  // in a size: the size is in a zip64 field
 constexpr std::size_t kMaxName = 1024;
 constexpr std::uint16_t kUtf8 = 1 << 11, kDescriptor = 1 << 3, kStored = 0, kDeflated = 8;
 
-/// Little-endian numbers at a place.
+/// N bytes of the file from `at` on, read as little-endian numbers.
 template <std::size_t N> struct Block {
   std::array<unsigned char, N> bytes{};
   Block(const io::Source& file, std::uint64_t at) { file.read(bytes.data(), N, at); }
@@ -56,7 +56,8 @@ bool is_good(const std::string& name) {
   });
 }
 
-/// Where the member's bytes begin, by its local header, which must be of the same member.
+/// Returns the offset of the member's data, according to its local header. Throws FormatError
+/// unless that header is of the same member.
 std::uint64_t data_begin(const io::Source& file, const ZipMember& m, std::uint64_t local,
                          std::uint64_t end) {
   if (!io::fits(local, kLocalBytes, end))
@@ -157,12 +158,12 @@ std::vector<ZipMember> read_zip_directory(const io::Source& file) {
 #if BRAID_WITH_ZLIB
 
 std::vector<std::byte> inflate_member(const io::Source& file, const ZipMember& member) {
-  // a byte more shows what is too long
+  // one byte more, to detect data that is too long
   std::vector<std::byte> in(static_cast<std::size_t>(member.stored)),
       out(static_cast<std::size_t>(member.bytes) + 1);
   file.read(in.data(), member.stored, member.begin);
   z_stream stream{};
-  // deflate alone, the largest window
+  // raw deflate, the largest window
   if (inflateInit2(&stream, -15) != Z_OK) throw std::bad_alloc();
   stream.next_in = reinterpret_cast<Bytef*>(in.data());
   stream.avail_in = static_cast<uInt>(in.size());
@@ -191,8 +192,8 @@ std::vector<std::byte> inflate_member(const io::Source& file, const ZipMember& m
 
 namespace {
 
-/// What local header and directory have in common: version 2.0, UTF-8, stored, 1980-01-01,
-/// checksum, sizes, length of the name.
+/// Returns the fields that a local header and a directory entry share: version 2.0, UTF-8, stored,
+/// 1980-01-01, checksum, sizes, length of the name.
 std::string common(const ZipMember& m) {
   std::string out;
   put16(out, 20);

@@ -13,9 +13,9 @@
 namespace braid::data::detail {
 namespace {
 
-constexpr std::int64_t kAhead = 2;  // batches made ahead, for each worker
+constexpr std::int64_t kAhead = 2;  // prefetched batches per worker
 
-/// Throws WorkerError with the exception that is being handled nested in it.
+/// Throws WorkerError, with the current exception nested in it.
 [[noreturn]] void fail(const Progress& progress, std::int64_t batch, std::int64_t epoch) {
   const std::exception_ptr original = std::current_exception();
   const std::string where = str("batch ", batch, " of epoch ", epoch);
@@ -29,7 +29,7 @@ constexpr std::int64_t kAhead = 2;  // batches made ahead, for each worker
 
 struct Epoch::State {
   enum class Stage : std::uint8_t { open, ready, failed, retry };
-  /// A place for one batch on its way from a worker to the caller.
+  /// Holds one batch that a worker passes to the caller.
   struct Slot {
     Stage stage = Stage::open;
     void* batch = nullptr;
@@ -116,7 +116,7 @@ struct Epoch::State {
     Slot& from = slot(position);
     arrived.wait(lock, [&] { return from.stage != Stage::open; });
     if (from.stage == Stage::failed) {
-      from.stage = Stage::retry;  // the next call tries again, on its own thread
+      from.stage = Stage::retry;  // the next call tries again, on the calling thread
       const std::exception_ptr error = std::exchange(from.error, nullptr);
       lock.unlock();
       std::rethrow_exception(error);

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 5> kNames{"epoch", "batch", "seed", "batc
 }  // namespace
 
 void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches) {
-  // half of what can be counted: the next epochs are counted as well
+  // half of the range of int64, so that the following epochs do not overflow either
   const std::int64_t most =
       std::numeric_limits<std::int64_t>::max() / 2 / std::max<std::int64_t>(batches, 1);
   if (epoch < 0 || epoch > most)
@@ -61,7 +61,7 @@ Position load_position(std::span<const StateDict::value_type> dict, LoaderOption
   }
   const auto [epoch, batch, seed, batch_size, dataset_size] = values;
   check_epoch("load_state", epoch, batches);
-  if (batch != 0) {  // at the beginning of an epoch a run may go on with other sizes
+  if (batch != 0) {  // at the beginning of an epoch a run may continue with other sizes
     if (batch_size != options.batch_size)
       fail(str("batches of ", options.batch_size, ", as this loader makes"),
            str("a state of batches of ", batch_size));

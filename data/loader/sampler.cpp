@@ -11,8 +11,8 @@
 namespace braid::data {
 namespace {
 
-// Far from the streams that the random factories count through, so that a shuffle never uses a
-// model's numbers.
+// Far from the streams that the random factories use, so that a shuffle never uses the random
+// numbers of a model.
 constexpr std::uint64_t kShuffleStream = std::uint64_t{0x73687566666c65} << 8;
 
 }  // namespace
@@ -41,7 +41,7 @@ std::vector<std::int64_t> RandomSampler::indices(std::int64_t size, std::int64_t
   const std::uint64_t stream = kShuffleStream + static_cast<std::uint64_t>(epoch);
   const auto n = static_cast<std::uint64_t>(size);
   PhiloxBlock block{};
-  // Element i goes to a place in [i, n): draw i is half (i % 2) of block i / 2.
+  // Swaps element i with a random one in [i, n). Draw i is half (i % 2) of block i / 2.
   for (std::uint64_t i = 0; i + 1 < n; ++i) {
     if (i % 2 == 0) block = philox(seed, stream, i / 2);
     const std::uint64_t draw = i % 2 == 0

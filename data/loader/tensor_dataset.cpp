@@ -10,13 +10,13 @@ namespace braid::data::detail {
 namespace {
 
 constexpr std::size_t kLine = 64;  // bytes of a cache line
-// bytes of the next rows that are asked for while one is copied
+// bytes of the next rows that are prefetched while a row is copied
 constexpr std::size_t kAhead = 2 * 4096;
 constexpr std::size_t kAheadRows = 8;
 
-/// Rows of `bytes` bytes each, one after another. Rows at random places are new to the cache, and
-/// the processor does not foresee them: the first lines of those that come next are asked for
-/// early, the rest of a row it foresees itself.
+/// Copies rows of `bytes` bytes each. Rows at random positions are not in the cache, and the
+/// hardware prefetcher does not predict them. So the first cache lines of the next rows are
+/// prefetched here; the hardware predicts the rest of a row.
 void gather(const char* from, std::size_t bytes, std::span<const std::int64_t> indices, char* to) {
   const std::size_t rows_ahead = bytes == 0 ? 0 : std::min(kAheadRows, kAhead / bytes + 1);
   const std::size_t lines = std::min<std::size_t>(bytes / kLine + 1, 8);
@@ -55,7 +55,7 @@ void gather_rows(const tree::Flat& rows, std::span<const std::int64_t> indices, 
   check_indices("TensorDataset", indices, size);
   const NoGrad guard;
   for (const tree::Leaf& leaf : rows.leaves) {
-    const Tensor all = leaf.tensor->contiguous();  // the same tensor, but for one that is not dense
+    const Tensor all = leaf.tensor->contiguous();  // a copy only if it is not contiguous
     Shape shape = all.shape();
     shape[0] = static_cast<std::int64_t>(indices.size());
     Tensor batch = make_tensor(shape, all.dtype(), all.device());

@@ -10,13 +10,13 @@
 namespace braid::data {
 namespace {
 
-// of sentence 0; far from those of the random factories
+// the random stream of sentence 0, far from those of the random factories
 constexpr std::uint64_t kTextStream = std::uint64_t{0x74657874} << 32;
 
 struct Noun {
   std::string_view one, many;
 };
-/// What somebody does, and the things to which it is done.
+/// A verb, and the nouns that can be its object.
 struct Verb {
   std::string_view one, many;
   std::array<Noun, 4> objects;
@@ -67,7 +67,7 @@ constexpr std::array<std::string_view, 5> kWhere{"near", "behind", "from", "beyo
 constexpr std::array<std::string_view, 6> kWhen{"today",    "again",     "slowly",
                                                 "at night", "in spring", "every morning"};
 
-/// A sentence that is being written.
+/// Appends a sentence to the text.
 class Writer {
  public:
   Writer(std::string& text, std::uint64_t seed, std::uint64_t stream)
@@ -78,7 +78,7 @@ class Writer {
     return list[static_cast<std::size_t>(below(N))];
   }
   void say(std::string_view word, char after = ' ') { (text_ += word) += after; }
-  /// `the quiet rivers`; true if there are many.
+  /// Appends a noun phrase such as `the quiet rivers`. Returns true if it is plural.
   bool say_noun(const Noun& noun) {
     const bool many = one_in(2);
     say(one_in(3) ? (many ? "some" : "a") : "the");
@@ -92,12 +92,12 @@ class Writer {
   std::uint64_t seed_, stream_, next_ = 0;
 };
 
-/// `the miller sings a hymn .` has more than this.
+/// A lower bound for a sentence: `the miller sings a hymn .` is longer.
 constexpr std::size_t kFewestBytes = 16;
 
 void write_sentences(std::string& text, std::int64_t sentences, std::uint64_t seed) {
   text.reserve(static_cast<std::size_t>(sentences) *
-               kFewestBytes);  // what cannot fit fails at once
+               kFewestBytes);  // a text that cannot fit fails here
   for (std::int64_t i = 0; i < sentences; ++i) {
     Writer w(text, seed, kTextStream + static_cast<std::uint64_t>(i));
     const bool many = w.say_noun(w.one_of(kPeople));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kUnknownId = 0, kEndOfLineId = 1;
 
-/// f of every word and, as WordVocabulary::kEndOfLine, of every line's end.
+/// Calls f for every word and, with WordVocabulary::kEndOfLine, for the end of every line.
 template <class F> void for_each_word(std::string_view text, F f) {
   constexpr std::string_view kSpace = " \t\r\v\f";
   while (!text.empty()) {
@@ -32,7 +32,7 @@ Tensor as_tensor(const std::vector<std::int64_t>& ids) {
   return tokens;
 }
 
-/// In host memory, each in [0, size).
+/// Returns the tokens in host memory. Throws IndexError unless each is in [0, size).
 std::vector<std::int64_t> checked_tokens(const char* op, const Tensor& tokens, std::int64_t size) {
   if (tokens.dtype() != DType::int64)
     throw DTypeError(str(op, ": expected tokens of int64, got ", tokens.dtype()));
@@ -54,7 +54,7 @@ WordVocabulary::WordVocabulary(std::string_view text, std::int64_t limit) {
     std::string_view word;
   };
   std::unordered_map<std::string_view, std::size_t> places;
-  std::vector<Entry> entries;  // in the order in which the words come
+  std::vector<Entry> entries;  // in the order of first occurrence
   for_each_word(text, [&](std::string_view word) {
     const auto [place, is_new] = places.try_emplace(word, entries.size());
     if (is_new) entries.push_back({0, word});

@@ -13,32 +13,33 @@
 
 namespace braid::data {
 
-/// Anything with size() and get(index). get is const, a function of the index, and safe to call
-/// from several threads; what it gives is a tree (see core/tree.hpp) or a number, in host memory.
+/// Any type with size() and get(index). get must be const, thread-safe, and depend only on the
+/// index. It returns a tree (see core/tree.hpp) or a number, in host memory.
 template <class D>
 concept Dataset = requires(const D& d, std::int64_t i) {
   { d.size() } -> std::convertible_to<std::int64_t>;
   d.get(i);
 };
 
-/// What get(index) gives.
+/// The type that get(index) returns.
 template <Dataset D>
 using Item = std::remove_cvref_t<decltype(std::declval<const D&>().get(std::int64_t{}))>;
 
-/// What a batch of items is: the same tree with one more dimension in front; numbers become tensors
-/// (see core/collate.hpp).
+/// The type of a batch of items: the same tree, with one more dim in front of each tensor. Numbers
+/// become tensors (see core/collate.hpp).
 template <Dataset D> using Batch = Collated<Item<D>>;
 
-/// A dataset that makes whole batches itself, faster than item by item: get_batch(indices) equals
-/// collating get(i) for each of them. One that takes or gives something else does not compile in a
-/// DataLoader.
+/// A dataset that makes whole batches itself, faster than item by item. get_batch(indices) must
+/// equal collating get(i) for each index. A DataLoader does not compile with a get_batch that has
+/// other argument or result types.
 template <class D>
 concept BatchedDataset = Dataset<D> && requires(const D& d, std::span<const std::int64_t> indices) {
   { d.get_batch(indices) } -> std::same_as<Batch<D>>;
 };
 
 namespace detail {
-/// A get_batch that a loader would pass over is a mistake.
+/// Rejects at compile time a get_batch with other argument or result types, which a loader would
+/// ignore.
 template <Dataset D> constexpr void check_get_batch() {
   constexpr bool kThere = requires { &D::get_batch; } ||
                           requires(const D& d, std::span<const std::int64_t> i) { d.get_batch(i); };
@@ -50,7 +51,7 @@ template <Dataset D> constexpr void check_get_batch() {
 }
 [[noreturn]] void index_out_of_range(const char* what, std::int64_t index, std::int64_t size);
 void check_split(std::int64_t n);
-/// Of all indices.
+/// Throws IndexError, naming `what`, unless all indices are in [0, size).
 void check_indices(const char* what, std::span<const std::int64_t> indices, std::int64_t size);
 }  // namespace detail
 
@@ -71,8 +72,8 @@ template <Dataset D> class Subset {
     if (count < 0 || count > size - first)
       detail::index_out_of_range("Subset", count < 0 ? count : size, size);
   }
-  /// The items of these indices, in this order; one may come twice. Throws IndexError for one that
-  /// does not exist.
+  /// The items at these indices, in this order. An index may occur twice. Throws IndexError for an
+  /// index that does not exist.
   Subset(std::shared_ptr<const D> dataset, std::vector<std::int64_t> indices)
       : dataset_(std::move(dataset)), count_(static_cast<std::int64_t>(indices.size())) {
     detail::check_get_batch<D>();
@@ -96,7 +97,7 @@ template <Dataset D> class Subset {
     }
     return dataset_->get_batch(originals);
   }
-  /// The index in the whole dataset.
+  /// Returns the index in the whole dataset.
   [[nodiscard]] std::int64_t original(std::int64_t index) const noexcept {
     return indices_ ? (*indices_)[static_cast<std::size_t>(index)] : first_ + index;
   }
@@ -108,8 +109,8 @@ template <Dataset D> class Subset {
   std::shared_ptr<const std::vector<std::int64_t>> indices_;
 };
 
-/// The first n items, and the rest. n beyond the size gives all and nothing. Throws ArgumentError
-/// for a negative n.
+/// Returns the first n items, and the rest. If n exceeds the size, the rest is empty. Throws
+/// ArgumentError if n < 0.
 template <Dataset D>
 [[nodiscard]] std::pair<Subset<D>, Subset<D>> split(D dataset, std::int64_t n) {
   detail::check_split(n);
@@ -119,8 +120,8 @@ template <Dataset D>
   return {Subset<D>(shared, 0, first), Subset<D>(shared, first, size - first)};
 }
 
-/// The same of the items in an order that the seed decides (that of a loader's first epoch): two
-/// sets that are mixed alike.
+/// The same after a shuffle with the seed (in the order of a loader's first epoch), so that both
+/// parts have the same distribution.
 template <Dataset D>
 [[nodiscard]] std::pair<Subset<D>, Subset<D>> split(D dataset, std::int64_t n, std::uint64_t seed) {
   detail::check_split(n);
@@ -133,7 +134,7 @@ template <Dataset D>
   return {Subset<D>(shared, std::move(order)), Subset<D>(shared, std::move(rest))};
 }
 
-/// The items of these indices, in this order.
+/// Returns the items at these indices, in this order.
 template <Dataset D> [[nodiscard]] Subset<D> subset(D dataset, std::vector<std::int64_t> indices) {
   return Subset<D>(std::make_shared<const D>(std::move(dataset)), std::move(indices));
 }

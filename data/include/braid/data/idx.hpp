@@ -9,27 +9,27 @@
 namespace braid::data {
 
 struct IdxOptions {
-  /// most bytes of numbers, as stored; a file that says more is a LimitError
+  /// the largest number of data bytes, as stored; a file with more throws LimitError
   std::uint64_t max_bytes = std::uint64_t{4} << 30;
-  /// most bytes of numbers for each byte of a compressed file, where there is more than 1 MiB of
-  /// them; else a LimitError
+  /// the largest number of data bytes per byte of a compressed file; more throws LimitError, unless
+  /// the data has at most 1 MiB
   std::uint64_t max_ratio = 100;
 };
 
-/// Reads an IDX file (the format of MNIST), plain or compressed with gzip: which of the two is seen
-/// from its first bytes, not from its name.
+/// Reads an IDX file (the format of MNIST), plain or compressed with gzip. The first bytes decide
+/// which of the two it is, not the name.
 ///
 /// Types   in the file 08 → uint8, 09 (int8), 0B (int16) and 0C (int32) → int32, 0D → float32, 0E →
 ///         float64
-/// Shapes  as the file says, rank 1 to 8; a size of 0 is allowed
-/// Throws  IoError, also for gzip in a build without zlib; FormatError unless the file (for gzip,
-///         its one member, decompressed) is exactly as long as it says; LimitError;
+/// Shapes  as in the file, rank 1 to 8; a size of 0 is allowed
+/// Throws  IoError, also for gzip in a build without zlib; FormatError unless the length of the
+///         file (for gzip, of its one member, decompressed) matches its header; LimitError;
 ///         OutOfMemoryError
-/// Memory  beside the tensor 64 KiB for a plain file. Of a compressed one what was decompressed is
-///         held once more until its end and its checksum were seen: what a header only says costs
-///         nothing.
+/// Memory  for a plain file, 64 KiB besides the tensor. For a compressed file, a second copy of the
+///         decompressed data until its checksum is verified. A large size in the header alone
+///         allocates no memory.
 [[nodiscard]] Tensor read_idx(const std::string& path, const IdxOptions& options = {});
-/// The same from memory; `name` stands for the path in messages.
+/// The same from memory. `name` replaces the path in messages.
 [[nodiscard]] Tensor read_idx(std::span<const std::byte> bytes, const IdxOptions& options = {},
                               const std::string& name = "memory");
 

@@ -3,7 +3,7 @@
 
 namespace braid::data {
 
-/// An image and what it shows; of an item or of a batch.
+/// An image and its label, as an item or as a batch.
 struct Labelled {
   Tensor image;  ///< item: [channels, height, width]
   Tensor label;  ///< item: 0-dim int64

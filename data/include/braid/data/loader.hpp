@@ -17,53 +17,53 @@ namespace braid::data {
 
 struct LoaderOptions {
   std::int64_t batch_size = 1;
-  bool shuffle = false;  ///< a new order each epoch, decided by (seed, epoch)
-  Sampler sampler = {};  ///< an order of one's own; not together with shuffle
-  /// threads that make batches ahead; 0: the calling thread makes each when it is asked for. Order
-  /// and content do not depend on it
+  bool shuffle = false;  ///< a new order in each epoch, determined by (seed, epoch)
+  Sampler sampler = {};  ///< a custom order; not together with shuffle
+  /// threads that prefetch batches; with 0 the calling thread makes each batch on demand. The order
+  /// and content of batches do not depend on it
   int workers = 0;
-  bool drop_last = false;  ///< leave out a last batch that is not full
-  /// of the shuffle; default: initial_seed() when the loader is made
+  bool drop_last = false;  ///< skip the last batch if it is not full
+  /// seed of the shuffle; default: initial_seed() when the loader is created
   std::optional<std::uint64_t> seed = {};
 };
 
 namespace detail {
 
-/// What is going on while a batch is made.
+/// The state of a batch that is being made.
 struct Progress {
-  std::int64_t item = -1;                   // the one being fetched, -1 while they are joined
-  const std::atomic<bool>* stop = nullptr;  // set when nobody waits for the batch any more
+  std::int64_t item = -1;                   // the item that is being fetched; -1 during collation
+  const std::atomic<bool>* stop = nullptr;  // set when the batch is no longer needed
   [[nodiscard]] bool stopped() const noexcept {
     return stop != nullptr && stop->load(std::memory_order_relaxed);
   }
 };
 
-/// Makes batches, on any thread.
+/// Makes batches. Thread-safe.
 class BatchMaker {
  public:
   virtual ~BatchMaker() = default;
-  /// A new batch of these items; null if it was stopped.
+  /// Returns a new batch of these items, or null if `progress` was stopped.
   [[nodiscard]] virtual void* make(std::span<const std::int64_t> indices,
                                    Progress& progress) const = 0;
   virtual void destroy(void* batch) const noexcept = 0;
 };
 
-/// Which items, in batches of how many.
+/// The items of an epoch, and how they are divided into batches.
 struct EpochPlan {
   std::vector<std::int64_t> indices;
   std::int64_t batch_size = 1;
   std::int64_t batches = 0;
   std::int64_t epoch = 0;
   int workers = 0;
-  std::int64_t first = 0;  // batches before it are left out: they were seen before an interruption
+  std::int64_t first = 0;  // earlier batches are skipped: they were used before an interruption
 };
 
-/// Where an iteration is: so many batches of this epoch were handed out.
+/// The position of an iteration: the epoch, and how many of its batches were returned.
 struct Position {
   std::int64_t epoch = 0, batch = 0;
 };
 
-/// A loader's position, which its iterators move on. A copied loader has one of its own.
+/// A loader's position, which its iterators update. A copy of the loader has a separate position.
 class SharedPosition {
  public:
   SharedPosition() : at_(std::make_shared<Position>()) {}
@@ -81,7 +81,7 @@ class SharedPosition {
   std::shared_ptr<Position> at_;
 };
 
-/// One pass over a dataset: hands out the batches in order, made ahead by workers or on demand.
+/// One pass over a dataset. Returns the batches in order, prefetched by workers or made on demand.
 class Epoch {
  public:
   Epoch(std::shared_ptr<const BatchMaker> maker, EpochPlan plan);
@@ -89,8 +89,8 @@ class Epoch {
   Epoch& operator=(Epoch&& other) noexcept;
   /// Stops and joins the workers.
   ~Epoch();
-  /// The next batch, null after the last one; the caller owns it. On WorkerError the position is
-  /// unchanged: the next call makes the same batch again.
+  /// Returns the next batch, or null after the last one. The caller owns it. A WorkerError leaves
+  /// the position unchanged: the next call makes the same batch again.
   [[nodiscard]] void* next();
 
  private:
@@ -98,21 +98,21 @@ class Epoch {
   std::unique_ptr<State> state_;
 };
 
-/// The order of items that the options ask for. Throws IndexError for a sampler's index that does
-/// not exist.
+/// Returns the order of items for these options. Throws IndexError for a sampler's index that does
+/// not exist, ArgumentError if the sampler returns another number of indices than its count.
 [[nodiscard]] EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler,
                                    std::int64_t size, std::int64_t epoch, std::int64_t first = 0);
-/// Throws ArgumentError, naming `call`, unless the batches up to this epoch can be counted.
+/// Throws ArgumentError, naming `call`, if epoch < 0 or the count of batches up to it can overflow.
 void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches);
-/// What a checkpoint keeps of a loader.
+/// Returns the state of a loader for a checkpoint.
 [[nodiscard]] StateDict position_state(const Position& position, const LoaderOptions& options,
                                        std::int64_t size);
-/// Throws ArgumentError, naming all that does not fit; then nothing was changed. Takes the seed
-/// over into the options.
+/// Returns the position in the state, and sets the seed of the options. Throws ArgumentError for
+/// the first value that does not fit, and changes nothing then.
 [[nodiscard]] Position load_position(std::span<const StateDict::value_type> dict,
                                      LoaderOptions& options, std::int64_t size,
                                      std::int64_t batches);
-/// Throws ArgumentError; fills in the seed.
+/// Returns the options with the seed filled in. Throws ArgumentError if they are invalid.
 [[nodiscard]] LoaderOptions checked(LoaderOptions options, std::int64_t size);
 [[nodiscard]] Sampler sampler_of(const LoaderOptions& options);
 [[nodiscard]] std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler,
@@ -143,20 +143,20 @@ template <Dataset D> class BatchMakerOf final : public BatchMaker {
 
 }  // namespace detail
 
-/// Batches of a dataset, epoch after epoch:
+/// Loads the items of a dataset in batches, one epoch per loop:
 ///
 ///   data::DataLoader loader(dataset, {.batch_size = 64, .shuffle = true});
 ///   for (auto& batch : loader) …
 ///
-/// The dataset is kept by value. Each begin() starts the next epoch (0, 1, …); set_epoch says which
-/// one the next begin() starts. state() says how far the iteration is, and load_state() lets the
-/// next begin() go on there, in the middle of an epoch too, with the same batches. Numbers are
-/// copied: a batch shares nothing with the dataset. Nothing is recorded for autograd.
-/// Throws  ArgumentError from the constructor: batch_size < 1, workers < 0, shuffle and a sampler,
-///         or a dataset without items, whose empty epochs would train nothing and say nothing (as
-///         PyTorch's loader refuses one that shuffles);
-///         WorkerError from begin() and ++, naming item, batch and epoch, with the dataset's own
-///         exception nested
+/// Stores the dataset by value. Each begin() starts the next epoch (0, 1, …); set_epoch() sets the
+/// epoch that the next begin() starts. state() returns the position of the iteration. After
+/// load_state() the next begin() continues from there with the same batches, also in the middle of
+/// an epoch. Items are copied: a batch shares no memory with the dataset. Nothing is recorded for
+/// autograd.
+/// Throws  ArgumentError from the constructor: batch_size < 1, workers < 0 or > 256, shuffle and a
+///         sampler, or a dataset without items, because its empty epochs would silently train
+///         nothing (PyTorch's loader rejects it too, but only if it shuffles); WorkerError from
+///         begin() and ++, naming item, batch and epoch, with the dataset's own exception nested
 template <Dataset D> class DataLoader {
  public:
   using Batch = data::Batch<D>;
@@ -168,8 +168,8 @@ template <Dataset D> class DataLoader {
     detail::check_get_batch<D>();
   }
 
-  /// An input iterator. It owns its batch, which lasts until ++ or the iterator's end; copying the
-  /// batch out is cheap (its tensors are handles).
+  /// An input iterator. It owns its batch until ++ or its destruction. Copying the batch is cheap,
+  /// because tensors are handles.
   class iterator {
    public:
     using value_type = Batch;
@@ -212,39 +212,41 @@ template <Dataset D> class DataLoader {
     iterator first(detail::Epoch(maker_, detail::plan_epoch(options_, sampler_, dataset().size(),
                                                             epoch_, first_)),
                    {epoch_, first_}, batches(), position_.share());
-    ++epoch_;  // only now: an epoch that could not start is started again
+    ++epoch_;  // after the construction, so that an epoch that failed to start is started again
     first_ = 0;
     return first;
   }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
-  /// Batches an epoch.
+  /// Returns the number of batches per epoch.
   [[nodiscard]] std::int64_t batches() const {
     return detail::batch_count(options_, sampler_, dataset().size());
   }
-  /// The epoch that the next begin() starts.
+  /// Returns the epoch that the next begin() starts.
   [[nodiscard]] std::int64_t epoch() const noexcept { return epoch_; }
-  /// Throws ArgumentError for an epoch below 0, or one whose batches could not be counted.
+  /// Sets the epoch that the next begin() starts. Throws ArgumentError if it is < 0, or so large
+  /// that the count of batches could overflow.
   void set_epoch(std::int64_t epoch) {
     detail::check_epoch("set_epoch", epoch, batches());
     epoch_ = epoch;
     first_ = 0;
     *position_ = {epoch, 0};
   }
-  /// Batches of the next begin()'s epoch that it leaves out, because load_state said so; else 0.
+  /// Returns the number of batches that the next begin() skips after load_state(); else 0.
   [[nodiscard]] std::int64_t first_batch() const noexcept { return first_; }
-  /// Batches handed out since epoch 0; those of an epoch that was broken off count.
+  /// Returns the number of batches since epoch 0. Earlier epochs count as complete, even if a loop
+  /// ended before their last batch.
   [[nodiscard]] std::int64_t steps() const {
     return position_->epoch * batches() + position_->batch;
   }
-  /// How far the iteration is (epoch, batches handed out), and what decides the order: seed, size
-  /// of the dataset and of a batch.
+  /// Returns the position of the iteration (epoch, batches returned), and what determines the
+  /// order: seed, size of the dataset and of a batch.
   [[nodiscard]] StateDict state() const {
     return detail::position_state(normal(*position_), options_, dataset().size());
   }
-  /// The next begin() goes on where state() was taken, in that order. Throws ArgumentError for a
-  /// dict that is not such a state, and in the middle of an epoch unless dataset and batches have
-  /// the same size as then; nothing is changed then.
+  /// Makes the next begin() continue where state() was taken, in the same order. Throws
+  /// ArgumentError for a dict that is not such a state and, in the middle of an epoch, unless
+  /// dataset and batches have the same sizes. Changes nothing if it throws.
   void load_state(std::span<const StateDict::value_type> dict) {
     LoaderOptions options = options_;
     const detail::Position position =
@@ -260,7 +262,7 @@ template <Dataset D> class DataLoader {
   [[nodiscard]] const LoaderOptions& options() const noexcept { return options_; }
 
  private:
-  /// The end of an epoch is the beginning of the next.
+  /// Returns the end of an epoch as the beginning of the next one.
   [[nodiscard]] detail::Position normal(const detail::Position& p) const {
     return p.batch < batches() ? p : detail::Position{p.epoch + 1, 0};
   }
@@ -269,7 +271,7 @@ template <Dataset D> class DataLoader {
   Sampler sampler_;
   std::shared_ptr<const detail::BatchMakerOf<D>> maker_;
   detail::SharedPosition position_;
-  std::int64_t epoch_ = 0;  // of the next begin()
+  std::int64_t epoch_ = 0;  // the epoch of the next begin()
   std::int64_t first_ = 0;  // its first batch
 };
 

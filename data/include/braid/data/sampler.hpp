@@ -7,16 +7,16 @@
 
 namespace braid::data {
 
-/// Decides which items an epoch visits, in which order: indices(size, epoch) for a dataset of that
-/// size, and how many there will be: count(size). Both are const functions of their arguments
-/// alone, so that an epoch can be visited again.
+/// Determines which items an epoch visits, and in which order. For a dataset of `size` items,
+/// indices(size, epoch) returns them, and count(size) their number. Both must be const and depend
+/// only on their arguments, so that an epoch can be repeated.
 template <class S>
 concept SamplerLike = requires(const S& s, std::int64_t size, std::int64_t epoch) {
   { s.indices(size, epoch) } -> std::convertible_to<std::vector<std::int64_t>>;
   { s.count(size) } -> std::convertible_to<std::int64_t>;
 };
 
-/// Any sampler, by value; empty by default.
+/// Holds any sampler by value. Empty by default.
 class Sampler {
  public:
   Sampler() = default;
@@ -25,7 +25,7 @@ class Sampler {
   Sampler(S sampler) : impl_(std::make_shared<const Holder<S>>(std::move(sampler))) {}
 
   [[nodiscard]] explicit operator bool() const noexcept { return impl_ != nullptr; }
-  /// Not of an empty one.
+  /// Requires that the sampler is not empty.
   [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const {
     return impl_->indices(size, epoch);
   }
@@ -52,15 +52,15 @@ class Sampler {
   std::shared_ptr<const Base> impl_;
 };
 
-/// 0, 1, … size - 1. Throws ArgumentError for a size that no list has, OutOfMemoryError for one
-/// that does not fit.
+/// Visits 0, 1, … size - 1. Throws ArgumentError for a size that is negative or exceeds the limit
+/// of a vector, OutOfMemoryError if there is not enough memory.
 struct SequentialSampler {
   [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const;
   [[nodiscard]] std::int64_t count(std::int64_t size) const noexcept { return size; }
 };
 
-/// Each index once, in an order decided by (seed, epoch): Fisher-Yates on Philox4x32-10, the same
-/// on every machine. Throws as SequentialSampler.
+/// Visits each index once, in an order determined by (seed, epoch): Fisher-Yates with
+/// Philox4x32-10, the same on every machine. Throws as SequentialSampler does.
 struct RandomSampler {
   std::uint64_t seed = 0;
   [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const;

@@ -6,23 +6,24 @@
 
 #include <braid/core/tree.hpp>
 
-// A long sequence of tokens as what a model of the next token is trained on.
+// Turns a long sequence of tokens into training data for models that predict the next token.
 namespace braid::data {
 
 /// Tokens, and the token that follows each of them.
 struct NextToken {
   Tensor input;
-  Tensor target;  ///< of input's shape: target[t] = input[t + 1]
-  /// Tokens: what training::progress counts.
+  Tensor target;  ///< the shape of input: target[t] = input[t + 1]
+  /// Returns the number of tokens, which training::progress counts.
   [[nodiscard]] std::int64_t samples() const { return input.numel(); }
   BRAID_FIELDS(input, target)
 };
 
-/// Windows of `length` tokens, each an item of its own, in any order: for models that begin anew
-/// with every window. A dataset for DataLoader, whose batches are [batch, length].
+/// Windows of `length` tokens as separate items, for models that keep no state from one window to
+/// the next. A dataset for DataLoader, whose batches are [batch, length].
 ///
-/// Items    get(i): input tokens[i stride … i stride + length), target those one later; views
-/// Size     all that fit: (n - length - 1) / stride + 1 of n tokens
+/// Items    get(i): input tokens[i stride … i stride + length), target the same one token later;
+///          views
+/// Size     all windows that fit: (n - length - 1) / stride + 1 for n tokens
 /// Throws   ShapeError unless the tokens are one-dimensional; DTypeError unless they are int64,
 ///          int32 or uint8; DeviceError unless they are in host memory; ArgumentError for length or
 ///          stride < 1, and for fewer than length + 1 tokens;
@@ -40,31 +41,31 @@ class TokenWindows {
   std::int64_t length_, stride_, size_;
 };
 
-/// A sequence cut into `streams` of equal length that are read side by side, `length` tokens at a
-/// time, for models that carry a state from window to window:
+/// A sequence cut into `streams` parts of equal length, which are read in parallel, `length` tokens
+/// at a time. For models that carry a state from window to window:
 ///
 ///   for (const auto& [input, target] : data::TokenStreams(tokens, 20, 35)) …
 ///
-/// which training::progress takes as a loader too.
-/// abcdefghijkl in 3 streams is [4, 3], a column a stream; in windows of 2 that is
+/// training::progress accepts it as a loader too.
+/// abcdefghijkl in 3 streams is [4, 3], one column per stream. In windows of 2 that is
 ///
 ///   input  a e i     target  b f j     then  input  c g k     target  d h l
 ///          b f j             c g k
 ///
 /// Items    get(i): input [length, streams], target of the same shape, one token later; views. The
-///          last window is as long as what is left (PyTorch's word_language_model: batchify and
-///          get_batch). Tokens that do not fill a row of all streams are left out
-/// Size     as many as there are; one, not full, where a stream is shorter than `length`
+///          last window has the remaining tokens (as in PyTorch's word_language_model: batchify and
+///          get_batch). Tokens that do not fill a row of all streams are dropped
+/// Size     the number of windows; one shorter window if a stream is shorter than `length`
 /// Throws   ShapeError unless the tokens are one-dimensional; DTypeError unless they are int64,
 ///          int32 or uint8; ArgumentError for streams or length < 1, and for fewer than two tokens
-///          a stream; IndexError from get
+///          per stream; IndexError from get
 class TokenStreams {
  public:
   TokenStreams(const Tensor& tokens, std::int64_t streams, std::int64_t length);
 
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
   [[nodiscard]] NextToken get(std::int64_t index) const;
-  /// [tokens of a stream, streams].
+  /// Returns the tokens as [tokens per stream, streams].
   [[nodiscard]] const Tensor& columns() const noexcept { return columns_; }
 
   class iterator {

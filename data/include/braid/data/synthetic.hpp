@@ -5,11 +5,11 @@
 
 namespace braid::data {
 
-/// Digits drawn by a program, for machines without data: strokes of a small font, bent, turned,
-/// slanted, scaled and moved at random, with a pen of random width, and noise. Item i is a function
-/// of (seed, i) alone, the same on every machine.
+/// Synthetic digits, for machines without data: strokes of a small font, randomly bent, rotated,
+/// slanted, scaled and shifted, drawn with a pen of random width, with noise. Item i depends only
+/// on (seed, i), and is the same on every machine.
 ///
-/// Items  as Mnist's: image [1, 28, 28] float32 in [0, 1], label 0-dim int64, drawn at each get
+/// Items  as in Mnist: image [1, 28, 28] float32 in [0, 1], label 0-dim int64; drawn by each get()
 /// Throws ArgumentError for a negative size, IndexError from get
 class SyntheticDigits {
  public:

@@ -8,21 +8,21 @@
 namespace braid::data {
 
 namespace detail {
-/// The length of dim 0, which all tensors must have. Throws ArgumentError for a tree without
-/// tensors, ShapeError, DeviceError.
+/// Returns the size of dim 0, which must be the same for all tensors. Throws ArgumentError for a
+/// tree without tensors, ShapeError, DeviceError.
 [[nodiscard]] std::int64_t row_count(const tree::Flat& flat);
-/// Each tensor's rows of these indices, in `rows`, whose tensors are still those of the whole.
+/// Replaces each tensor of `rows` by a new one with its rows at these indices. Throws IndexError.
 void gather_rows(const tree::Flat& rows, std::span<const std::int64_t> indices, std::int64_t size);
-/// Each tensor's row, without dim 0.
+/// Replaces each tensor by its row `index`, without dim 0. Throws IndexError.
 void take_row(const tree::Flat& row, std::int64_t index, std::int64_t size);
 }  // namespace detail
 
-/// A dataset in memory: a tree of tensors, item i is row i of each of them.
+/// A dataset in memory: a tree of tensors. Item i is row i of each of them.
 ///
 ///   data::TensorDataset digits(data::Labelled{images, labels});
 ///
-/// Items    get(i): views into the tensors; get_batch(indices): the rows copied into one new tensor
-///          each, in one pass
+/// Items    get(i): views of the tensors; get_batch(indices): new tensors, into which the rows are
+///          copied in one pass
 /// Throws   ArgumentError for a tree without tensors; ShapeError unless all have the same number of
 ///          rows; DeviceError unless they are in host memory
 template <class T> class TensorDataset {
@@ -41,7 +41,7 @@ template <class T> class TensorDataset {
     detail::gather_rows(tree::flatten(batch), indices, size_);
     return batch;
   }
-  /// All rows.
+  /// Returns all rows.
   [[nodiscard]] const T& rows() const noexcept { return rows_; }
 
  private:

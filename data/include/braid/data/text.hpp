@@ -10,56 +10,57 @@
 
 #include <braid/core/tensor.hpp>
 
-// Text as numbers: a file becomes a string, a vocabulary makes int64 tokens of it, sequences.hpp
-// cuts these into what a model reads. Text is bytes: nothing knows about encodings, and what is
-// decoded has the bytes that were encoded.
+// Text as tokens: read_text reads a file, a vocabulary converts the text to int64 tokens, and
+// sequences.hpp cuts these into the inputs of a model. Text is bytes, in any encoding: decoded
+// words and characters have the bytes that were encoded.
 namespace braid::data {
 
-/// All bytes of a file. Looks in `folder`, or, if that is empty, in the folder that the environment
-/// variable BRAID_DATA names; an absolute path needs neither.
-/// Throws  IoError, with error_number ENOENT and where it looked if there is no such file;
-///         ArgumentError for an empty name
+/// Reads all bytes of a file. Looks in `folder` or, if that is empty, in the folder that the
+/// environment variable BRAID_DATA names. An absolute path needs neither.
+/// Throws  IoError; if there is no such file, its error_number is ENOENT and its text names the
+///         folder; ArgumentError for an empty name
 [[nodiscard]] std::string read_text(const std::string& file, const std::string& folder = {});
-/// The same; or none, if no folder is named and the file is not where BRAID_DATA says, for programs
-/// that go on with synthetic_text then.
+/// The same, but returns nothing if `folder` is empty and the folder in BRAID_DATA lacks the file,
+/// so that a program can fall back to synthetic_text.
 [[nodiscard]] std::optional<std::string> find_text(const std::string& file,
                                                    const std::string& folder = {});
 
-/// English-like sentences made by a program, for machines without data: one a line, words and full
-/// stops separated by spaces. The verb agrees with a subject some words before it and the object
-/// follows from the verb, so that there is something to learn beyond how often a word comes. A
-/// function of (sentences, seed) alone, the same on every machine; more sentences begin with those
-/// of fewer.
+/// Generates English-like sentences, for machines without data: one per line, with words and full
+/// stops separated by spaces. The verb agrees with a subject some words before it, and the object
+/// depends on the verb, so that a model can learn more than word frequencies. The text depends only
+/// on (sentences, seed), and is the same on every machine. A longer text begins with the shorter
+/// ones.
 /// Throws  ArgumentError for a negative number, and for more than a string can hold;
 ///         OutOfMemoryError
 [[nodiscard]] std::string synthetic_text(std::int64_t sentences, std::uint64_t seed = 0);
 
-/// The commonest words of a text. A word is what stands between white space (ASCII's), and each
-/// line, the last too, ends with one more, `<eos>`. Every other word is `<unk>`. As PyTorch's
-/// word_language_model counts; there all words are kept, and numbered as they come.
+/// The most frequent words of a text. Words are separated by ASCII white space. Each line, also the
+/// last one, ends with one more word, `<eos>`. Every other word is `<unk>`. PyTorch's
+/// word_language_model splits text in the same way, but keeps all words, in the order of their
+/// first occurrence.
 ///
-/// Numbers   0 `<unk>`, 1 `<eos>`, then the words by how often they come, the earlier first where
-///           equal; a `<unk>` or `<eos>` in the text is that word
+/// Ids       0 `<unk>`, 1 `<eos>`, then the words by falling frequency, equally frequent ones in
+///           the order of their first occurrence; a `<unk>` or `<eos>` in the text is that word
 /// Throws    ArgumentError for a limit below 2
 class WordVocabulary {
  public:
   static constexpr std::string_view kUnknown = "<unk>", kEndOfLine = "<eos>";
 
-  /// At most `limit` words, those two included.
+  /// Keeps at most `limit` words, including these two.
   explicit WordVocabulary(std::string_view text,
                           std::int64_t limit = std::numeric_limits<std::int64_t>::max());
 
   [[nodiscard]] std::int64_t size() const noexcept {
     return static_cast<std::int64_t>(words_.size());
   }
-  /// The word's number, that of `<unk>` if it has none.
+  /// Returns the word's id, or that of `<unk>` if it has none.
   [[nodiscard]] std::int64_t id(std::string_view word) const;
-  /// Throws IndexError.
+  /// Returns the word of an id. Throws IndexError.
   [[nodiscard]] const std::string& word(std::int64_t id) const;
-  /// int64 [words and line ends], in host memory.
+  /// Returns the ids as int64 [words and line ends], in host memory.
   [[nodiscard]] Tensor encode(std::string_view text) const;
-  /// The words, separated by spaces; `<eos>` ends the line. Throws DTypeError unless the tokens are
-  /// int64, IndexError.
+  /// Returns the words, separated by spaces; `<eos>` ends a line. Throws DTypeError unless the
+  /// tokens are int64, IndexError.
   [[nodiscard]] std::string decode(const Tensor& tokens) const;
 
  private:
@@ -70,7 +71,7 @@ class WordVocabulary {
   std::unordered_map<std::string, std::int64_t, Hash, std::equal_to<>> ids_;
 };
 
-/// The bytes of a text, numbered in ascending order; in ASCII they are its characters.
+/// The distinct bytes of a text, with ids in ascending order. In ASCII they are its characters.
 class CharVocabulary {
  public:
   explicit CharVocabulary(std::string_view text);
@@ -78,17 +79,17 @@ class CharVocabulary {
   [[nodiscard]] std::int64_t size() const noexcept {
     return static_cast<std::int64_t>(characters_.size());
   }
-  /// Ascending.
+  /// Returns the characters in ascending order.
   [[nodiscard]] const std::string& characters() const noexcept { return characters_; }
-  /// int64 [bytes], in host memory. Throws ArgumentError for a byte that the vocabulary's text did
-  /// not have.
+  /// Returns the ids as int64 [bytes], in host memory. Throws ArgumentError for a byte that the
+  /// vocabulary does not have.
   [[nodiscard]] Tensor encode(std::string_view text) const;
-  /// Throws DTypeError unless the tokens are int64, IndexError.
+  /// Returns the text. Throws DTypeError unless the tokens are int64, IndexError.
   [[nodiscard]] std::string decode(const Tensor& tokens) const;
 
  private:
   std::string characters_;
-  std::vector<std::int64_t> ids_;  // of 256 bytes, -1 for one that is not there
+  std::vector<std::int64_t> ids_;  // for each of 256 bytes; -1 if the vocabulary lacks it
 };
 
 }  // namespace braid::data
