@@ -5,8 +5,8 @@
 
 namespace braid::parallel {
 
-/// Queues a flat copy on the current stream of the device whose backend reaches both sides: the one
-/// that is not the plain host's.
+/// Queues a contiguous copy on the current stream of the device whose backend can access both
+/// sides: the one that is not a CPU device, if there is one.
 inline void copy_flat(void* to, Device to_device, const void* from, Device from_device,
                       std::size_t bytes) {
   if (bytes == 0) return;

@@ -68,7 +68,7 @@ void BufferMerge::finish(const tree::Flat& module, const RandomSplit& rows) cons
   double total = 0;
   for (std::size_t i = 0; i < replicas_.size(); ++i) total += static_cast<double>(rows.rows(i));
   const NoGrad guard;
-  std::vector<std::pair<Tensor, Tensor>> means;  // all are made before one is written
+  std::vector<std::pair<Tensor, Tensor>> means;  // all are computed before one is written
   std::size_t k = 0;
   for (const tree::Leaf& leaf : module.leaves) {
     if (leaf.kind != tree::Kind::buffer) continue;

@@ -18,15 +18,15 @@ bool sum_gradients(LocalReplicas& replicas) {
   const NoGrad guard;
   const auto& copies = replicas.parameters();
   const std::size_t ranks = copies.size(), count = copies.front().size();
-  std::vector<std::size_t> which;  // have a gradient on another device than the first
+  std::vector<std::size_t> which;  // parameters with a gradient on another device than the first
   for (std::size_t k = 0; k < count; ++k) {
     bool elsewhere = false;
     for (std::size_t rank = 1; rank < ranks; ++rank)
       elsewhere = elsewhere || copies[rank][k].grad().defined();
     if (elsewhere) which.push_back(k);
   }
-  // Beside the host the sums of a bucket are made in a flat buffer a device: one bucket at a time,
-  // so that they take no second memory for all gradients.
+  // On asynchronous devices the sums of a bucket are computed in a flat buffer per device. Summing
+  // one bucket at a time avoids a second buffer for all gradients.
   const std::size_t most = beside_the_host(replicas.devices())
                                ? replicas.bucket_bytes()
                                : std::numeric_limits<std::size_t>::max();
@@ -60,7 +60,7 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
         "on one device after others had taken it; load_state makes "
         "them equal");
   sum_gradients(replicas);
-  replicas.refresh_for_step();  // what was written to the model since the forward
+  replicas.refresh_for_step();  // writes to the model since the forward
   const auto& copies = replicas.parameters();
   const std::vector<Device>& devices = replicas.devices();
   std::vector<Tensor> sums;
@@ -74,8 +74,8 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
   const std::vector<std::vector<Tensor>> everywhere = broadcast_tensors(
       sums, devices,
       {.bucket_bytes = replicas.bucket_bytes(), .traced = {"send sums", trace::Phase::reduce}});
-  // However this ends, the sums are the first device's alone: what the others still had would be
-  // counted once more.
+  // Only the first device may keep the sums, also after an error: gradients left on the others
+  // would be counted again.
   struct Sums {
     const std::vector<std::vector<Tensor>>& copies;
     const std::vector<std::size_t>& which;
@@ -104,7 +104,7 @@ void step_together(LocalReplicas& replicas, std::span<optim::Optimizer* const> o
       for (std::size_t i = 0; i < which.size(); ++i)
         copies[rank][which[i]].set_grad(everywhere[rank][i]);
     on_all(&optim::Optimizer::prepare_step);
-    replicas.set_torn(true);  // what can fail has been prepared; a lost device still may
+    replicas.set_torn(true);  // the steps are prepared; only a lost device can fail now
     on_all(&optim::Optimizer::finish_step);
     replicas.set_torn(false);
   }

@@ -9,10 +9,10 @@
 
 namespace braid::parallel {
 
-/// Work on less memory than this is done faster than a sleeping thread wakes.
+/// Below this amount of memory, working directly is faster than waking a sleeping thread.
 inline constexpr std::size_t kWakeBytes = std::size_t{1} << 20;
 
-/// The devices of a list, each once, in the order of their first places.
+/// Returns each device of a list once, in the order of first occurrence.
 [[nodiscard]] inline std::vector<Device> distinct(std::span<const Device> devices) {
   std::vector<Device> once;
   for (const Device d : devices)
@@ -20,9 +20,9 @@ inline constexpr std::size_t kWakeBytes = std::size_t{1} << 20;
   return once;
 }
 
-/// f(i) for every place in the list, each on its device's worker, those of one device one after the
-/// other; or all of them on the calling thread if `bytes`, the memory that all of them move, is
-/// little. All are finished when it returns or throws; the exception is that of the lowest i.
+/// Calls f(i) for every index in the list, each on its device's worker; calls on one device run in
+/// sequence. If `bytes`, the memory that all calls move together, is small, all run on the calling
+/// thread. All have ended when it returns or throws. Rethrows the exception of the lowest i.
 template <class F> void for_each_device(std::span<const Device> devices, std::size_t bytes, F&& f) {
   if (devices.size() == 1 || bytes < kWakeBytes) {
     for (std::size_t i = 0; i < devices.size(); ++i) f(i);

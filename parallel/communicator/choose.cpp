@@ -1,5 +1,5 @@
-// Which communicator serves a group of devices: the one place where it is decided, and where those
-// that are dear to make are kept.
+// Chooses the communicator of a group of devices, and keeps communicators, because they are
+// expensive to create.
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -21,13 +21,13 @@ namespace {
 
 struct Chosen {
   std::mutex mutex;
-  std::optional<CommunicatorOptions> options;  // none: nobody has asked for the environment's yet
+  std::optional<CommunicatorOptions> options;  // none: the environment has not been read
   std::map<std::vector<Device>, std::shared_ptr<Communicator>> kept;
   std::optional<bool> has_nccl;  // none: not looked for yet
   bool warned = false;
 };
 
-// Lives as long as the process: what it keeps must not end while static objects are destroyed.
+// Never destroyed: the communicators it keeps must not end while static objects are destroyed.
 Chosen& chosen() {
   static Chosen& the_one = *new Chosen;
   return the_one;
@@ -57,7 +57,7 @@ const CommunicatorOptions& options_of(Chosen& all) {
   return *all.options;
 }
 
-/// True where NCCL serves unasked: GPUs of their own, real ones.
+/// True if `automatic` uses NCCL: the devices are different, real GPUs.
 bool real_gpus(std::span<const Device> devices) {
   std::set<int> gpus;
   for (const Device device : devices) {
@@ -68,7 +68,7 @@ bool real_gpus(std::span<const Device> devices) {
   return true;
 }
 
-/// The table. Under the lock; `warning` is what to say without it.
+/// Chooses the kind. Requires the lock; the caller prints `warning` after unlocking.
 CommunicatorKind kind_for(Chosen& all, CommunicatorKind asked, std::span<const Device> devices,
                           std::string& warning) {
   if (devices.size() < 2) return CommunicatorKind::local;  // nothing is sent
@@ -122,7 +122,7 @@ std::shared_ptr<Communicator> communicator_over(std::span<const Device> devices)
     found = local ? make_local_communicator(group) : make_nccl_communicator(group, options.timeout);
     all.kept.emplace(std::move(group), found);
   }
-  if (!warning.empty()) warn(warning);  // whoever hears it may call this
+  if (!warning.empty()) warn(warning);  // without the lock: a warning handler may call this
   return found;
 }
 

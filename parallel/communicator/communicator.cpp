@@ -27,7 +27,7 @@ void check_buffer(const char* op, std::size_t item, const BufferView& buffer,
                             buffer.dtype, buffer.data ? "" : " at no address"));
 }
 
-/// One buffer a rank, all like the first one.
+/// Checks that there is one buffer per rank, all with the dtype and count of the first one.
 void check_alike(const char* op, std::span<const BufferView> buffers,
                  std::span<const Device> devices) {
   check_items(op, buffers, devices);
@@ -36,7 +36,7 @@ void check_alike(const char* op, std::span<const BufferView> buffers,
                  devices[i % devices.size()]);
 }
 
-/// check_alike of `whole` and `part`, and that a whole has `size` times the count of a part.
+/// Checks both like check_alike, and that a whole has `size` times the count of a part.
 void check_parts(const char* op, std::span<const BufferView> whole,
                  std::span<const BufferView> part, std::span<const Device> devices, int size) {
   check_alike(op, part, devices);
@@ -61,7 +61,7 @@ void check_floating(const char* op, std::span<const BufferView> buffers, std::si
           str(op, ": expected floating point, got ", buffers[i].dtype, " for item ", i / ranks));
 }
 
-/// What is left to do in a group of one.
+/// Copies buffers to separate results: all that is left to do in a group of one device.
 void copy_all(std::span<const BufferView> from, std::span<const BufferView> to) {
   for (std::size_t i = 0; i < from.size(); ++i)
     if (from[i].data != to[i].data)

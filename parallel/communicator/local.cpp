@@ -15,11 +15,11 @@
 namespace braid::parallel {
 namespace {
 
-// elements: what is added at once stays in the first two caches
+// elements: the tile of one addition stays in the L1 and L2 caches
 constexpr std::int64_t kTile = 16 * 1024;
-// bytes: copied by the worker itself, not by its device's helpers
+// bytes: a copy of this size is made by the worker itself, not by its device's helper threads
 constexpr std::size_t kCopyPart = 1024 * 1024;
-// elements: what is copied at once before it is added
+// elements: the tile that is copied before it is added
 constexpr std::int64_t kStagedTile = 1024 * 1024;
 
 std::vector<Device> checked(std::vector<Device> devices) {
@@ -28,7 +28,7 @@ std::vector<Device> checked(std::vector<Device> devices) {
   return devices;
 }
 
-/// Bytes [begin, end) of a buffer.
+/// Copies bytes [begin, end) of a buffer.
 void copy_bytes(const BufferView& to, const BufferView& from, std::size_t begin, std::size_t end) {
   copy_flat(static_cast<char*>(to.data) + begin, to.device,
             static_cast<const char*>(from.data) + begin, from.device, end - begin);
@@ -43,7 +43,7 @@ BufferView part(const BufferView& whole, std::int64_t begin, std::int64_t end) {
   return view;
 }
 
-/// out = a + b by the kernels of `device`.
+/// Computes out = a + b with the kernels of `device`.
 void add(Device device, void* out, const void* a, const void* b, std::int64_t count, DType dtype) {
   BinaryArgs args{BinaryOp::add, dtype, out, a, b, 0, 1, {}};
   args.loop.rank = 1;
@@ -54,9 +54,10 @@ void add(Device device, void* out, const void* a, const void* b, std::int64_t co
   launch("reduce", device, &KernelTable::binary, args);
 }
 
-/// The sum of a tile over ranks [first, first + count) by the fixed tree: in `out`, or where it
-/// already is. Null if no rank has data. `source(rank)` gives the tile of a rank, readable on
-/// `device`, or null; `scratch` holds one tile for each level of the tree.
+/// Sums a tile over ranks [first, first + count) in the fixed tree order. Returns where the sum is:
+/// `out`, or a source if only that has data. Returns null if no rank has data. `source(rank)`
+/// returns the tile of a rank, readable on `device`, or null. `scratch` holds one tile per level of
+/// the tree.
 template <class Source>
 const void* tree_sum(Device device, const Source& source, std::size_t first, std::size_t count,
                      void* out, char* scratch, std::int64_t elements, DType dtype) {
@@ -65,7 +66,7 @@ const void* tree_sum(Device device, const Source& source, std::size_t first, std
   const void* const a = tree_sum(device, source, first, left, out, scratch, elements, dtype);
   if (!a)
     return tree_sum(device, source, first + left, count - left, out, scratch, elements, dtype);
-  // Two ranks have no scratch (null), so there is no place after it either.
+  // Two ranks have no scratch (null), so no pointer after it exists either.
   char* const below =
       count == 2 ? nullptr : scratch + static_cast<std::size_t>(elements) * size_of(dtype);
   const void* const b =
@@ -75,8 +76,8 @@ const void* tree_sum(Device device, const Source& source, std::size_t first, std
   return out;
 }
 
-/// The tree writes sums into `out` before it reads ranks 2, 3, …: true if the result is one of
-/// these.
+/// True if the result is the buffer of rank 2 or later. The tree writes sums into `out` before it
+/// reads these buffers.
 bool read_late(std::span<const BufferView> ranks, const BufferView& result) {
   for (std::size_t rank = 2; rank < ranks.size(); ++rank)
     if (ranks[rank].data == result.data) return true;
@@ -87,7 +88,8 @@ std::size_t levels(std::size_t ranks) {
   return static_cast<std::size_t>(std::bit_width(ranks - 1));
 }
 
-/// The sum of one rank's data alone is these data, which can be read where the result is.
+/// Copies the sum to the result if it is elsewhere: with data from a single rank, the sum is that
+/// rank's buffer.
 void finish(const BufferView& result, const void* sum) {
   if (sum != result.data) copy_flat(result.data, result.device, sum, result.device, result.bytes());
 }
@@ -111,7 +113,7 @@ void LocalCommunicator::do_broadcast(std::span<const BufferView> buffers) {
     });
     return;
   }
-  // All copies, end to end, are cut in equal parts at whole cache lines.
+  // All copies, laid end to end, are divided into equal parts at cache line boundaries.
   constexpr std::size_t kLine = 64;
   const std::size_t share =
       ((total + workers_.size() - 1) / workers_.size() + kLine - 1) / kLine * kLine;
@@ -163,7 +165,7 @@ void LocalCommunicator::do_all_gather(std::span<const BufferView> buffers,
 void LocalCommunicator::do_reduce_scatter(std::span<const BufferView> buffers,
                                           std::span<const BufferView> results) {
   const std::size_t ranks = devices().size();
-  std::vector<BufferView> parts;  // each result is the sum of an item of its own
+  std::vector<BufferView> parts;  // each result is the sum of a separate item
   std::size_t total = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto rank = static_cast<std::int64_t>(i % ranks);
@@ -187,11 +189,11 @@ void LocalCommunicator::sum_in_place(std::span<const BufferView> buffers,
   for (const BufferView& result : results) tiles += (result.count + kTile - 1) / kTile;
   const auto workers = static_cast<std::int64_t>(workers_.size());
   for_each_device(workers_, total, [&](std::size_t worker) {
-    // its kernels and its thread; the memory is everybody's
+    // The worker's kernels and thread are used; all workers can access the memory.
     const Device device = workers_[worker];
     const std::int64_t begin = tiles * static_cast<std::int64_t>(worker) / workers,
                        end = tiles * static_cast<std::int64_t>(worker + 1) / workers;
-    // two ranks need none
+    // Two ranks need no scratch.
     const Ref<Storage> scratch = Storage::allocate(
         levels(ranks) > 1 ? (levels(ranks) + 1) * kTile * sizeof(double) : 0, device);
     char* const sums = scratch->data() == nullptr ? nullptr

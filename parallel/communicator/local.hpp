@@ -3,16 +3,16 @@
 
 namespace braid::parallel {
 
-/// Copies and adds over the device seam, between any devices of this process.
+/// Copies and adds through the device interface, between any devices of this process.
 ///
-/// Where all memory is the host's, every worker takes an equal share of the bytes and adds straight
-/// from the ranks' buffers: one pass. Elsewhere each device's worker queues its own copies, and
-/// rank 0 adds from copies in its own memory. Both give the same bits.
+/// If all memory is host memory, every worker takes an equal share of the bytes and adds directly
+/// from the ranks' buffers, in one pass. Otherwise each device's worker queues its own copies, and
+/// rank 0 adds from copies in its own memory. Both ways give the same bits.
 ///
-/// Here, unlike in make_local_communicator, several ranks may be on one device.
+/// Unlike in make_local_communicator, several ranks may be on one device.
 class LocalCommunicator final : public Communicator {
  public:
-  /// `stage`: also where the memory is the host's, add from copies.
+  /// `stage`: adds from copies even if all memory is host memory.
   explicit LocalCommunicator(std::vector<Device> devices, bool stage = false);
 
  private:
@@ -24,15 +24,16 @@ class LocalCommunicator final : public Communicator {
   void do_reduce_scatter(std::span<const BufferView> buffers,
                          std::span<const BufferView> results) override;
 
-  /// Sums of items, the ranks' buffers of each in a row, wherever the results are: every worker
-  /// adds its share of the tiles, straight from the buffers.
+  /// Computes the sums of items; the results may be on any rank. `buffers` holds the ranks' buffers
+  /// of each item, grouped by item. Every worker adds its share of the tiles, directly from the
+  /// buffers.
   void sum_in_place(std::span<const BufferView> buffers, std::span<const BufferView> results);
-  /// The sums `root`, root + step, …, whose results are on that rank's device, from copies there. A
-  /// copy between devices is ordered after the work of both.
+  /// Computes the sums of items `root`, root + step, …, from copies on the device of rank `root`,
+  /// where their results are too. A copy between devices is ordered after the work of both.
   void sum_staged(std::size_t root, std::size_t step, std::span<const BufferView> buffers,
                   std::span<const BufferView> results);
-  bool host_ = true;             // the host can read all devices' memory
-  std::vector<Device> workers_;  // each once
+  bool host_ = true;             // the host can access all devices' memory
+  std::vector<Device> workers_;  // each device once
 };
 
 }  // namespace braid::parallel

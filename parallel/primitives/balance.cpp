@@ -37,10 +37,10 @@ void warn_of_imbalance(std::span<const Device> devices) {
   try {
     for (const Device device : devices) {
       const NativeDevice* const native = native_device(device);
-      if (!native) return;  // the CPU's devices are parts of one machine
+      if (!native) return;  // CPU devices are parts of one machine
       sizes.push_back(native->size());
     }
-  } catch (const Error&) {  // a device that is lost: whoever uses it is told
+  } catch (const Error&) {  // a device is lost: its next use reports it
     return;
   }
   if (const std::string text = imbalance(devices, sizes); !text.empty() && !warned.exchange(true))

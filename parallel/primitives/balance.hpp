@@ -6,13 +6,13 @@
 
 namespace braid::parallel {
 
-/// What to tell about GPUs of which one will hold up another: the one with the least memory has
-/// less than 75 % of the most, or, where that is not so, of the multiprocessors. Empty where they
-/// are alike.
+/// Returns a warning if one GPU will slow down another: if the smallest memory is below 75 % of the
+/// largest or, failing that, the smallest number of multiprocessors is below 75 % of the largest.
+/// Otherwise returns an empty string.
 [[nodiscard]] std::string imbalance(std::span<const Device> devices,
                                     std::span<const NativeDevice::Size> sizes);
 
-/// Warns of that, once per process. It asks the driver: not for every step.
+/// Prints that warning, once per process. Queries the driver, so do not call it for every step.
 void warn_of_imbalance(std::span<const Device> devices);
 
 }  // namespace braid::parallel

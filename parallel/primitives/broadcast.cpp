@@ -17,15 +17,15 @@
 namespace braid::parallel {
 namespace {
 
-/// The tensor again, as another body on the same storage. What gets a history is a view, so that it
-/// is not changed in place; buffers may be.
+/// Returns another tensor object on the same storage. If it gets a graph, it is a view, so that it
+/// cannot be changed in place. Buffers may be changed in place.
 Tensor alias(const Tensor& t, bool recorded) {
   return recorded
              ? make_view(t, t.shape(), t.strides(), t.storage_offset())
              : make_tensor_on(t.storage(), t.shape(), t.strides(), t.storage_offset(), t.dtype());
 }
 
-/// Which tensors lie together in one buffer, and where.
+/// The tensors that share one buffer, and their offsets in it.
 struct Bucket {
   static constexpr std::size_t kAlign = 64;
   DType dtype;
@@ -36,7 +36,7 @@ struct Bucket {
     offsets.push_back(bytes);
     bytes += (its_bytes + kAlign - 1) / kAlign * kAlign;
   }
-  /// Its i-th tensor in a buffer of this layout.
+  /// Returns its i-th tensor in a buffer of this layout.
   [[nodiscard]] Tensor place(const Ref<Storage>& whole, std::size_t i, const Tensor& like) const {
     return make_tensor_on(Storage::slice(whole, offsets[i], bytes_of(like)), like.shape(),
                           contiguous_strides(like.shape()), 0, dtype);
@@ -46,7 +46,7 @@ struct Bucket {
 std::vector<Bucket> buckets_for(std::span<const Tensor> tensors,
                                 const std::vector<std::size_t>& which, std::size_t most) {
   std::vector<Bucket> buckets;
-  std::size_t open[kDTypeCount];  // 1 + the bucket that takes the next tensor of a type
+  std::size_t open[kDTypeCount];  // 1 + the bucket for the next tensor of a dtype
   std::fill(std::begin(open), std::end(open), 0);
   for (const std::size_t k : which) {
     const std::size_t bytes = bytes_of(tensors[k]);
@@ -64,8 +64,8 @@ std::vector<Bucket> buckets_for(std::span<const Tensor> tensors,
   return buckets;
 }
 
-/// The tensors on ranks 1, 2, …: from the cache where it has them, else in its memory where that is
-/// free, else in new flat buffers.
+/// Puts the tensors on ranks 1, 2, …. Uses the cached copy if it is valid, else the cached memory
+/// if it is free, else new flat buffers.
 void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& recorded,
                    std::span<const Device> devices, const Broadcast& how,
                    std::vector<std::vector<Tensor>>& copies) {
@@ -79,19 +79,19 @@ void copy_to_ranks(std::span<const Tensor> tensors, const std::vector<bool>& rec
   };
   if (cache) cache->prepare(devices, count);
   ReplicateBytes bytes_sent;
-  // What has no history may be written in place by a replica, so that what an earlier graph holds
-  // is not given out again.
+  // A replica may write a tensor without a graph in place. Therefore a copy that an earlier graph
+  // still holds is not used again.
   const auto there_already = [&](std::size_t k, std::size_t rank) {
     return cache && cache->good(k, rank, tensors[k]) &&
            (recorded[k] || cache->reusable(k, rank, bytes_of(tensors[k])));
   };
-  // A collective writes on every rank: one that has a good copy loses it too if another one has
-  // none, or if the call fails half way.
+  // A collective writes on every rank. A rank with a good copy is written too if another rank has
+  // none, and loses it if the call fails half way.
   std::vector<bool> moves(count);
   for (std::size_t k = 0; k < count; ++k)
     for (std::size_t rank = 1; rank < ranks; ++rank) moves[k] = moves[k] || !there_already(k, rank);
   for (std::size_t rank = 1; rank < ranks; ++rank) {
-    std::vector<std::size_t> fresh;  // that need new memory
+    std::vector<std::size_t> fresh;  // copies that need new memory
     for (std::size_t k = 0; k < count; ++k) {
       const std::size_t bytes = bytes_of(tensors[k]);
       if (!moves[k]) {
@@ -139,7 +139,7 @@ Node& record_copies(std::span<const Tensor> tensors, const std::vector<std::size
   return *outputs.front().id()->grad_fn;
 }
 
-/// Guards of several devices' streams: the last one ends first, also where something throws.
+/// Stream guards of several devices. They end in reverse order, also after an exception.
 class StreamGuards {
  public:
   StreamGuards() = default;
@@ -156,9 +156,10 @@ class StreamGuards {
   std::vector<std::unique_ptr<StreamGuard>> guards_;
 };
 
-/// Adds several gradients of one type as one item of a collective: behind one another in a flat
-/// buffer a rank, zeros where a rank has none. The sums lie in rank 0's. False, and nothing done,
-/// for others.
+/// Sums several gradients of one dtype as one item of a collective: concatenated in a flat buffer
+/// per rank, with zeros where a rank has no gradient. The sums are in rank 0's buffer. Returns
+/// false and does nothing if the dtypes differ, or if there are fewer than two gradients or no
+/// bytes.
 bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices,
                  std::vector<Tensor>& sums) {
   const std::size_t ranks = devices.size(), count = sums.size();
@@ -169,7 +170,7 @@ bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices,
     std::size_t rank = 0, defined = 0;
     for (std::size_t r = ranks; r-- > 0;)
       if (parts[r * count + k].defined()) rank = r, ++defined;
-    if (defined == 0) continue;  // nobody used it: no gradient
+    if (defined == 0) continue;  // not used by any rank: no gradient
     like.push_back(&parts[rank * count + k]);
     whole_lines = whole_lines && defined == ranks && bytes_of(*like.back()) % Bucket::kAlign == 0;
     if (like.front()->dtype() != like.back()->dtype()) return false;
@@ -184,7 +185,7 @@ bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices,
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const Ref<Storage> whole = Storage::allocate(bucket.bytes, devices[rank]);
     flats.push_back(make_tensor_on(whole, shape, contiguous_strides(shape), 0, bucket.dtype));
-    if (!whole_lines) flats.back().zero_();  // what no tensor fills is added too
+    if (!whole_lines) flats.back().zero_();  // bytes that no tensor fills are added too
     for (std::size_t i = 0; i < like.size(); ++i) {
       const std::size_t k = bucket.tensors[i];
       const Tensor place = bucket.place(whole, i, *like[i]);
@@ -199,12 +200,12 @@ bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices,
   return true;
 }
 
-/// reduce_tensors on the devices' communication streams, which the current ones wait for at the end
-/// of backward.
+/// Runs reduce_tensors on the devices' communication streams. At the end of backward the current
+/// streams wait for them.
 std::vector<Tensor> reduce_beside(std::span<const Tensor> parts, std::span<const Device> devices,
                                   bool fixed) {
   const std::vector<Device> group = distinct(devices);
-  std::vector<Stream*> computing;  // live as long as this backward: a guard or the device has them
+  std::vector<Stream*> computing;  // kept alive in this backward by a guard or the device
   std::vector<Tensor> sums;
   {
     StreamGuards guards;
@@ -251,7 +252,7 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
     std::vector<std::vector<Tensor>> there(places.size(), std::vector<Tensor>(count));
     for (std::size_t k = 0; k < count; ++k) there[0][k] = alias(tensors[k], recorded[k]);
     if (places.size() > 1) copy_to_ranks(tensors, recorded, places, how, there);
-    // the first rank of a device gets the copies themselves, so it comes last
+    // The first rank of a device moves the copies out, so it is handled last.
     for (std::size_t rank = ranks; rank-- > 0;) {
       const auto place = static_cast<std::size_t>(
           std::find(places.begin(), places.end(), devices[rank]) - places.begin());
@@ -276,8 +277,8 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
     Node& node =
         record_copies(tensors, bucket.tensors, copies, devices[0],
                       [group, leaves, fixed = how.fixed](std::span<const Tensor> dys) {
-                        // What comes next to a leaf is the end of backward; a gradient of the sum,
-                        // or another node, wants it in order.
+                        // After a leaf comes only the end of backward. A gradient of the sum, or
+                        // another node, needs the sum in stream order.
                         return Grads(leaves && !grad_enabled() ? reduce_beside(dys, group, fixed)
                                                                : reduce_tensors(dys, group, fixed));
                       });
@@ -291,7 +292,7 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
   const std::size_t ranks = devices.size(), count = parts.size() / ranks;
   std::vector<Tensor> sums(count);
   const bool recording = grad_enabled();
-  // else in an order of our own
+  // Otherwise the order of the additions is fixed here.
   const bool by_communicator = !fixed && distinct(devices).size() == ranks;
   bool needed = false;
   if (const NoGrad guard; recording || !by_communicator || !beside_the_host(devices) ||
@@ -309,10 +310,10 @@ std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts, std::span<cons
         dense[rank * count + k] = part.contiguous();
         if (devices[rank] != devices[0]) span.add_bytes(rank, bytes_of(part));
       }
-      if (!any) continue;  // nobody used it: no gradient
+      if (!any) continue;  // not used by any rank: no gradient
       const Tensor& own = parts[k];
       const bool free =
-          // held by parts and dense
+          // only parts and dense hold it
           !recording && own.defined() && own.id()->references() == 2 &&
           own.storage()->references() == 1 && own.is_contiguous();
       sums[k] = free ? own : make_tensor(any->shape(), any->dtype(), devices[0]);

@@ -7,37 +7,37 @@
 
 #include "primitives/pieces.hpp"
 
-// Copies of many tensors on many devices, and sums over them: each is the other's gradient, so
+// Copies of many tensors on many devices, and sums over them. Each is the other's gradient, so
 // gradients of gradients work.
 namespace braid::parallel {
 
-/// How broadcast_tensors does it.
+/// The options of broadcast_tensors.
 struct Broadcast {
-  ReplicaCache* cache = nullptr;  // only what is stale in it is copied
-  // of a flat buffer, and of a recorded op; a larger tensor has one of its own
+  ReplicaCache* cache = nullptr;  // only its stale copies are updated
+  // the largest size of a flat buffer, and of a recorded op; a larger tensor gets a separate one
   std::size_t bucket_bytes = kBucketBytes;
-  // gradients are added in the fixed order, whoever carries the numbers else
+  // gradients are added in the fixed order of `local`, even where the communicator is NCCL's
   bool fixed = false;
   Traced traced = {"replicate", trace::Phase::replicate};
 };
 
-/// Copies of tensors that lie on devices[0]: [rank][tensor]. Those on that device share storage
-/// with the originals; the others lie in flat buffers by type, in the given order, each with a
-/// version counter of its own. Ranks on one device share its copies. Those that require a gradient
-/// are one recorded op; where devices work beside the host they are one for each bucket, whose sums
-/// begin when their gradients are there, on streams of their own.
+/// Copies tensors from devices[0] to every rank. Returns the copies as [rank][tensor]. On
+/// devices[0] the copies share storage with the originals. On the others they are in flat buffers
+/// by dtype, in the given order, each with a separate version counter. Ranks on one device share
+/// its copies. The copies that require a gradient are one recorded op. On asynchronous devices they
+/// are one op per bucket, whose sums begin when their gradients are ready, on separate streams.
 [[nodiscard]] std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tensors,
                                                                  std::span<const Device> devices,
                                                                  const Broadcast& how = {});
 
-/// Devices that work while the host goes on, each with memory of its own.
+/// True if all devices are asynchronous and have separate memory.
 [[nodiscard]] bool beside_the_host(std::span<const Device> devices);
 
-/// Sums over the ranks of parts[rank * count + k], count = parts / devices, on devices[0];
-/// undefined parts are zeros, and the sum of undefined parts alone is undefined. `fixed`, and where
-/// several ranks are on one device: the order of the additions is local's, and depends on the
-/// number of ranks alone. Without gradient recording a part of rank 0 that nobody else holds
-/// becomes the sum.
+/// For each k, returns the sum of parts[rank * count + k] over the ranks, on devices[0]; count is
+/// the number of parts divided by the number of devices. Undefined parts are zeros; a sum of
+/// undefined parts only is undefined. With `fixed`, or if several ranks are on one device, the
+/// order of the additions is that of `local` and depends only on the number of ranks. If gradients
+/// are not recorded, a part of rank 0 without other owners is overwritten by the sum.
 [[nodiscard]] std::vector<Tensor> reduce_tensors(std::span<const Tensor> parts,
                                                  std::span<const Device> devices,
                                                  bool fixed = false);

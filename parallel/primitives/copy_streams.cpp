@@ -8,11 +8,11 @@ namespace braid::parallel {
 
 namespace {
 
-/// One stream a device, made at the first use.
+/// One stream per device, created at its first use.
 class Streams {
  public:
   const std::shared_ptr<Stream>& of(Device device) {
-    (void)device_context(device);  // exists
+    (void)device_context(device);  // throws if the device does not exist
     Made& own = made_[static_cast<int>(device.type()) * kDevices + device.index()];
     const std::lock_guard lock(own.mutex);
     if (!own.stream) own.stream = make_stream(device);
@@ -31,7 +31,7 @@ class Streams {
 }  // namespace
 
 const std::shared_ptr<Stream>& copy_stream(Device device) {
-  static Streams* const streams = new Streams;  // never destroyed: tensors may die after main
+  static Streams* const streams = new Streams;  // never destroyed: tensors may be freed after main
   return streams->of(device);
 }
 

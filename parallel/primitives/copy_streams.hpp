@@ -6,16 +6,17 @@
 
 namespace braid::parallel {
 
-/// The background copy stream of a device: one a device, made at its first use, kept for the
+/// Returns the background copy stream of a device. It is created at its first use and kept for the
 /// process. Throws what make_stream throws.
 [[nodiscard]] const std::shared_ptr<Stream>& copy_stream(Device device);
 
-/// The stream of a device that sums over devices run on beside its other work; likewise.
+/// Returns the stream of a device on which sums over devices overlap its other work. It is created
+/// and kept like the copy stream. Throws what make_stream throws.
 [[nodiscard]] const std::shared_ptr<Stream>& communication_stream(Device device);
 
-/// x on the device, without history. A copy to a device with a queue of its own is made on that
-/// device's copy stream: it does not wait for what the device has queued. The device's current
-/// stream, which alone uses the copy, goes on after it; the host waits for nothing.
+/// Copies x to the device, without a graph. A copy to an asynchronous device runs on that device's
+/// copy stream, so it does not wait for the device's queued work. The device's current stream waits
+/// for the copy, and only that stream may use it. The host does not wait.
 [[nodiscard]] Tensor copy_in_background(const Tensor& x, Device device);
 
 }  // namespace braid::parallel

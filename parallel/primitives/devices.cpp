@@ -9,7 +9,7 @@ DeviceList::DeviceList(const std::vector<int>& indices) {
   const DeviceType type = best_device().type();
   for (const int index : indices) {
     if (index < 0 || index >= device_count(type))
-      // a Device holds 16 bits: no wrap here
+      // Checked here, because a Device holds 16 bits and a larger index would wrap.
       throw DeviceError(
           str("devices: expected indices from 0 to ", device_count(type) - 1, ", got ", index));
     list_.emplace_back(type, index);

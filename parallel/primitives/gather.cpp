@@ -22,8 +22,8 @@ std::string quoted(const std::string& path) {
           replica, " at ", quoted(flat.path(node)), what));
 }
 
-/// The leaves of `other` that stand where the first tree has its own, in that order. What the first
-/// tree has not is left out below its empty optionals, and is an error elsewhere.
+/// Returns the leaves of `other` that match the leaves of the first tree, in that order. Leaves
+/// that the first tree lacks are skipped below its empty optionals and are an error elsewhere.
 std::vector<const Tensor*> aligned(const tree::Flat& first, const tree::Flat& other,
                                    std::size_t replica) {
   constexpr std::int32_t kLeftOut = -2;
@@ -79,7 +79,7 @@ void warn_scalars() {
         "unsqueeze and return a vector.");
 }
 
-/// One leaf of all replicas; parts[0] is defined. Nothing is made before everything is checked.
+/// One leaf of all replicas; parts[0] is defined. All plans are checked before any result is made.
 struct Plan {
   std::vector<Tensor> parts;
   Pieces pieces;

@@ -80,7 +80,7 @@ void LocalReplicas::send_changed(std::span<const Tensor> parameters, bool count_
   if (changed.empty() && !count_cached) return;
   trace::GroupSpan span("refresh", trace::Phase::replicate, devices_);
   std::vector<BufferView> views;
-  std::vector<Tensor> sources;  // alive until they are sent
+  std::vector<Tensor> sources;  // kept alive until they are sent
   for (std::size_t k = 0, next = 0; k < parameters.size(); ++k) {
     const bool sent = next < changed.size() && changed[next] == k;
     if (!sent && !count_cached) continue;
@@ -97,8 +97,9 @@ void LocalReplicas::send_changed(std::span<const Tensor> parameters, bool count_
   }
   if (!views.empty()) communicator_over(devices_)->broadcast(views);
   for (const std::size_t k : changed) {
-    // What was sent only because somebody may write it unseen is, as far as versions tell, what it
-    // was: an earlier graph may go on with it, as on one device.
+    // A parameter may be sent only because somebody could have written it without a version change.
+    // If its version is unchanged, the versions of the copies stay too, so that an earlier graph
+    // remains valid, as on one device.
     if (seen(k) == seen_[k]) continue;
     for (std::size_t rank = 1; rank < devices_.size(); ++rank)
       copies_[rank][k].storage()->bump_version();

@@ -25,7 +25,7 @@ PrintOrder print_order() {
   int order = chosen.load(std::memory_order_relaxed);
   if (order != kUnset) return static_cast<PrintOrder>(order);
   const PrintOrder first = from_environment();
-  // Who has set one meanwhile is right.
+  // An order that was set meanwhile takes precedence.
   return chosen.compare_exchange_strong(order, static_cast<int>(first))
              ? first
              : static_cast<PrintOrder>(order);

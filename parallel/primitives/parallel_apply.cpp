@@ -83,8 +83,8 @@ void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), voi
       Turns(std::move(mine), run).run();
     });
   }
-  // Who was left alone by a replica that ended is not to blame; but if nothing else is wrong, that
-  // is.
+  // A replica that failed only because another one had ended is a follow-up error. It is reported
+  // only if there is no other error.
   const auto blamed = [&](std::size_t i) { return errors[i] && !meeting.left_alone(i); };
   bool any = false;
   for (std::size_t i = 0; i < errors.size(); ++i) any = any || blamed(i);
@@ -96,7 +96,7 @@ void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), voi
   if (failures.empty()) return;
   try {
     std::rethrow_exception(failures.front().error);
-  } catch (...) {  // what is being handled becomes the nested exception
+  } catch (...) {  // the handled exception becomes the nested one
     std::throw_with_nested(ReplicaError(std::move(failures)));
   }
 }

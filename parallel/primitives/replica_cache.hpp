@@ -9,24 +9,24 @@
 #include <braid/core/tensor.hpp>
 #include <braid/parallel/replicate.hpp>
 
-// The copies of a model's tensors on the other devices, kept from one forward to the next.
+// Keeps copies of a model's tensors on the other devices from one forward to the next.
 namespace braid { class Stream; }
 namespace braid::parallel {
 
-/// The copies of tensors on devices 1, 2, …, and of what they are copies. A copy is good while its
-/// source is the same storage with the same version, shape and type, while nobody has written the
-/// copy, and while the devices and their current streams are those it was made with. Sources whose
-/// memory somebody may write without a trace (`data<T>()` was asked for, memory of others) are
-/// never good.
+/// The copies of tensors on devices 1, 2, …, and the state of each source when it was copied. A
+/// copy is good while three things hold: its source still has the same storage, version, shape and
+/// dtype; nobody has written the copy; the devices and their current streams are still the same. A
+/// source whose memory may be written without a version change (`data<T>()` was called, or Braid
+/// does not own the memory) never has a good copy.
 ///
-/// A stale copy that nobody else holds is written again in place; one that a graph still needs
-/// stays as it is and is replaced. Used by one broadcast at a time: a second one at the same time
-/// does without (try_lock).
+/// A stale copy with no other owner is overwritten in place. One that a graph still needs stays
+/// unchanged and is replaced. One broadcast uses the cache at a time; a second one at the same time
+/// runs without it (try_lock).
 class ReplicaCache {
  public:
   std::mutex mutex;
 
-  /// What the last call has sent and found; also while a call goes on.
+  /// Sets the bytes of the last call. last() may be called at the same time.
   void note(const ReplicateBytes& bytes) {
     const std::lock_guard lock(last_mutex_);
     last_ = bytes;
@@ -36,18 +36,18 @@ class ReplicaCache {
     return last_;
   }
 
-  /// Drops what was made for other devices, other streams of theirs, or another number of tensors.
-  /// A shorter list of devices keeps the rest for later.
+  /// Drops copies that were made for other devices, other streams, or another number of tensors. If
+  /// the list of devices is shorter, copies on the remaining devices are kept.
   void prepare(std::span<const Device> devices, std::size_t tensors);
-  /// Is the copy on that rank that of the tensor as it is now?
+  /// True if the copy on that rank matches the tensor's present state.
   [[nodiscard]] bool good(std::size_t tensor, std::size_t rank, const Tensor& source) const;
   [[nodiscard]] Ref<Storage> memory(std::size_t tensor, std::size_t rank) const;
-  /// The copy's memory, where nobody else holds it and it is large enough, else null.
+  /// Returns the copy's memory if it has no other owner and exactly this size, else null.
   [[nodiscard]] Ref<Storage> reusable(std::size_t tensor, std::size_t rank,
                                       std::size_t bytes) const;
-  /// The copy is about to be written: it is good again after keep.
+  /// Marks the copy as not good, because it is about to be written. keep() makes it good again.
   void forget(std::size_t tensor, std::size_t rank);
-  /// From now on the copy is that of the tensor as it is now.
+  /// Stores the copy as matching the tensor's present state.
   void keep(std::size_t tensor, std::size_t rank, const Tensor& source, const Ref<Storage>& copy);
 
  private:
@@ -64,9 +64,9 @@ class ReplicaCache {
   struct Rank {
     Device device;
     const Stream* stream = nullptr;
-    std::vector<Copy> copies;  // of tensor k of the model
+    std::vector<Copy> copies;  // [tensor of the model]
   };
-  std::vector<Rank> ranks_;  // 0 has no copies
+  std::vector<Rank> ranks_;  // rank 0 has no copies
 };
 
 }  // namespace braid::parallel

@@ -6,7 +6,7 @@
 namespace braid::parallel {
 namespace {
 
-/// What is recorded while it lives belongs to no replica.
+/// Work recorded during its lifetime belongs to no replica.
 class Outside {
  public:
   Outside() : before_(std::exchange(thread_state().replicas, nullptr)) {}
@@ -62,12 +62,12 @@ auto Meeting::meet(std::size_t rank, What what, const Bring& bring, const Work& 
     const std::uint64_t before = meetings_;
     Turns::pass();
     changed_.wait(lock, [&] { return meetings_ != before || left_; });
-    lock.unlock();  // who has the turn may be on the way to the next meeting
+    lock.unlock();  // the job that runs may be about to enter the next rendezvous
     Turns::take_back();
     lock.lock();
     if (meetings_ == before) check_all_here();
   }
-  // The next meeting cannot begin its work before this replica has come to it.
+  // The next rendezvous cannot begin its work before this replica arrives at it.
   if (error_) std::rethrow_exception(error_);
   return take(rank);
 }
@@ -89,7 +89,7 @@ void Meeting::add_tensors() {
               rank));
     parts.insert(parts.end(), tensors_[rank].begin(), tensors_[rank].end());
   }
-  // so that reduce_tensors may write into a part
+  // Released so that reduce_tensors may write into a part.
   for (std::vector<Tensor>& brought : tensors_) brought.clear();
   tensors_ =
       broadcast_tensors(reduce_tensors(parts, devices_, shards_), devices_, {.fixed = shards_});

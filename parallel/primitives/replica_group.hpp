@@ -10,8 +10,8 @@
 #include <braid/core/error.hpp>
 #include <braid/core/replicas.hpp>
 
-// Where the replicas of one forward meet: the last one to come does the work of all, as ordinary
-// recorded ops over devices.
+// The rendezvous of the replicas of one forward. The last replica that arrives does the work for
+// all, as ordinary recorded ops over devices.
 namespace braid::parallel {
 
 class Meeting {
@@ -22,15 +22,15 @@ class Meeting {
 
   [[nodiscard]] std::vector<Tensor> all_reduce(std::size_t rank, std::vector<Tensor> tensors);
   [[nodiscard]] double all_reduce(std::size_t rank, double value);
-  /// The replica's error is only that others had ended: never the cause, so that it is not reported
-  /// while there is another one.
+  /// True if the replica failed only because another one had ended. Such a follow-up error is never
+  /// the cause, so it is reported only if there is no other error.
   [[nodiscard]] bool left_alone(std::size_t rank) const noexcept { return left_alone_[rank]; }
-  /// The replica has ended: who waits for it, or will, is told.
+  /// Called when the replica has ended: replicas that wait for it now or later throw.
   void leave(std::size_t rank);
 
  private:
-  /// Puts down `bring`, waits for all, and takes what `work` has made of it. `work` is called by
-  /// the last one, with the lock held.
+  /// Stores this replica's values with `bring`, waits for all replicas, and returns the result of
+  /// `take`. The last replica that arrives calls `work`, with the lock held.
   enum class What : std::uint8_t { tensors, number };
   template <class Bring, class Work, class Take>
   auto meet(std::size_t rank, What what, const Bring& bring, const Work& work, const Take& take);
@@ -40,18 +40,18 @@ class Meeting {
   std::condition_variable changed_;
   std::vector<Device> devices_;
   bool shards_;
-  // [rank], first those that were brought, then the sums
+  // [rank]: first the inputs, then the sums
   std::vector<std::vector<Tensor>> tensors_;
   std::vector<double> values_;    // likewise
   std::vector<What> brought_;     // [rank]
-  std::vector<char> left_alone_;  // likewise; read when all have ended
+  std::vector<char> left_alone_;  // likewise; read after all have ended
   std::size_t arrived_ = 0;
   std::uint64_t meetings_ = 0;
   std::size_t left_ = 0, left_rank_ = 0;
-  std::exception_ptr error_;  // of the last meeting
+  std::exception_ptr error_;  // of the last rendezvous
 };
 
-/// A replica's part in a meeting, while its call lives.
+/// The replica group of one replica's thread, during its call.
 class MeetingScope final : public ReplicaGroup {
  public:
   MeetingScope(Meeting& meeting, std::size_t rank);

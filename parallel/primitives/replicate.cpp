@@ -16,7 +16,7 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
   if (!how.shards) check_devices("replicate", devices);
   constexpr std::size_t kNone = ~std::size_t{0};
   const std::vector<std::size_t> first = flat.first_of();
-  // each once, defined; those that are copied
+  // the defined tensors that are copied, each once
   std::vector<Tensor> tensors;
   std::vector<std::size_t> at(flat.leaves.size(), kNone);  // leaf → tensor, or parameter of `local`
   std::size_t parameters = 0;
@@ -33,7 +33,7 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
       at[k] = parameters++;
     } else if (first[k] == k) {
       at[k] = tensors.size();
-      // Dense as the copies elsewhere are: a shard's ops must not see on which device they are.
+      // Contiguous like the copies elsewhere, so that a shard's ops do not depend on its device.
       tensors.push_back(how.shards && leaf.kind == tree::Kind::parameter ? leaf.tensor->contiguous()
                                                                          : *leaf.tensor);
     } else {
@@ -43,7 +43,8 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
   if (how.local) how.local->refresh(distinct_parameters(flat));
   std::vector<std::vector<Tensor>> copies =
       broadcast_tensors(tensors, devices, {how.cache, how.bucket_bytes, how.shards});
-  // What a replica writes in place is its own: the first one on a device has the copies themselves.
+  // Each replica needs separate memory for in-place writes. The first one on a device uses the
+  // copies themselves.
   for (std::size_t rank = 1; how.shards && rank < devices.size(); ++rank) {
     if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(rank),
                   devices[rank]) == devices.begin() + static_cast<std::ptrdiff_t>(rank))

@@ -27,8 +27,8 @@ std::vector<std::int64_t> balanced(std::int64_t size, std::int64_t n) {
   return sizes;
 }
 
-/// Whole rows in proportion, the rest to the largest fractions (the method of largest remainders),
-/// then a row for each that got none.
+/// Rows in proportion to the weights by the method of largest remainders: whole rows first, the
+/// rest to the largest fractions. Then each chunk without rows gets one.
 std::vector<std::int64_t> weighted(std::int64_t size, const std::vector<double>& weights) {
   double total = 0;
   for (const double weight : weights) total += weight;
@@ -114,7 +114,8 @@ int dim_of(const tree::Flat& flat, const tree::Leaf& leaf, int dim, std::span<co
 
 namespace {
 
-/// How the tensors of a tree are cut: what all with dimensions agree on is the number of chunks.
+/// How the tensors of a tree are split. All tensors with dimensions must give this number of
+/// chunks.
 struct Cut {
   std::size_t chunks = 1;
   std::vector<int> dims;                         // [leaf]
@@ -143,8 +144,8 @@ Cut cut_for(const tree::Flat& flat, std::size_t n, const ScatterOptions& options
   return cut;
 }
 
-/// Chunk i of every tensor on used[i]. `separate`: as Pieces has it, and a tensor without
-/// dimensions is copied as weights are.
+/// Puts chunk i of every tensor on used[i]. `separate`: as in Pieces; also, a tensor without
+/// dimensions is copied like weights.
 std::vector<std::vector<Tensor>> place(const tree::Flat& flat, Cut how,
                                        std::span<const Device> used, bool separate) {
   const std::vector<std::size_t> first = flat.first_of();
@@ -153,7 +154,7 @@ std::vector<std::vector<Tensor>> place(const tree::Flat& flat, Cut how,
     const Tensor& x = *flat.leaves[k].tensor;
     if (!x.defined()) continue;
     std::vector<Tensor> pieces;
-    if (first[k] != k && how.dims[k] == how.dims[first[k]]) {  // the same tensor again, cut alike
+    if (first[k] != k && how.dims[k] == how.dims[first[k]]) {  // the same tensor again, split alike
       for (auto& part : parts) part[k] = part[first[k]];
       continue;
     }

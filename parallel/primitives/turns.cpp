@@ -5,7 +5,7 @@
 namespace braid::parallel {
 namespace {
 
-thread_local Turns* current = nullptr;  // whose job this thread runs
+thread_local Turns* current = nullptr;  // the executor whose job this thread runs
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void Turns::run() {
   state_ = thread_state();
   std::unique_lock turn(turn_);
   run_rest();
-  while (!threads_.empty()) {  // one that still runs may start others
+  while (!threads_.empty()) {  // a running one may start others
     std::thread thread = std::move(threads_.back());
     threads_.pop_back();
     turn.unlock();

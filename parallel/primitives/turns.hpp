@@ -9,9 +9,9 @@
 
 namespace braid::parallel {
 
-/// Jobs of one device, one at a time, in their order. Only where a job waits for those of other
-/// devices, or for one that has not begun here, the next one runs meanwhile, on a thread of its
-/// own; so jobs that do not wait cost no thread.
+/// A serial executor: runs the jobs of one device in order, one at a time. While a job waits for
+/// jobs of other devices, or for a later job of this device, the next job runs on a separate
+/// thread. Jobs that do not wait need no extra thread.
 class Turns {
  public:
   Turns(std::vector<std::size_t> jobs, std::function<void(std::size_t)> job);
@@ -19,14 +19,14 @@ class Turns {
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  /// All of them; the calling thread runs what it can. Jobs must not throw.
+  /// Runs all jobs; the calling thread runs as many as it can. Jobs must not throw.
   void run();
 
-  /// The job of the calling thread is about to wait: another may run until take_back(). Nothing
-  /// outside of a job. May throw std::system_error, if there is no thread to be had; then nothing
+  /// Called before the calling thread's job waits: another job may run until take_back(). Does
+  /// nothing outside a job. May throw std::system_error if no thread can be started; then nothing
   /// has changed.
   static void pass();
-  /// Waits for the turn.
+  /// Waits until no other job runs.
   static void take_back();
 
  private:
@@ -35,7 +35,7 @@ class Turns {
   std::vector<std::size_t> jobs_;
   std::function<void(std::size_t)> job_;
   ThreadState state_;  // of the thread that called run()
-  std::mutex turn_;    // guards what follows too
+  std::mutex turn_;    // held by the running job; guards the members below too
   std::size_t next_ = 0;
   std::vector<std::thread> threads_;
 };

@@ -4,7 +4,7 @@
 
 namespace braid::parallel {
 
-/// A contiguous tensor's elements, as a communicator takes them.
+/// Returns the view of a contiguous tensor's elements for a communicator.
 [[nodiscard]] inline BufferView view_of(const Tensor& t) {
   return {t.id()->data(), t.numel(), t.dtype(), t.device()};
 }

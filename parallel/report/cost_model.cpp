@@ -13,7 +13,7 @@
 namespace braid::parallel {
 namespace {
 
-/// A measured time, to be explained as a · u + b · v.
+/// A measured time, to be fitted as a · u + b · v.
 struct Point {
   double u, v, seconds;
 };
@@ -22,8 +22,8 @@ struct Two {
   double a = 0, b = 0;
 };
 
-/// Of relative errors, so that short steps count as much as long ones. Times of 0 say only that
-/// there is nothing to explain.
+/// The sum of squared relative errors, so that short steps count as much as long ones. Ignores
+/// times of 0, which need no explanation.
 double error_of(std::span<const Point> points, const Two& fit) {
   double sum = 0;
   for (const Point& p : points) {
@@ -34,8 +34,8 @@ double error_of(std::span<const Point> points, const Two& fit) {
   return sum;
 }
 
-/// Least squares with a, b >= 0. Where the points lie on one ray (a single size), all goes to b, or
-/// to a where v is 0 everywhere.
+/// Least squares with a, b >= 0. If the points lie on one ray (a single size), everything goes to
+/// b, or to a if v is 0 everywhere.
 Two fit_two(std::span<const Point> points) {
   double uu = 0, uv = 0, vv = 0, u1 = 0, v1 = 0;
   for (const Point& p : points) {
@@ -59,12 +59,12 @@ CostLine line(std::span<const Point> points) {
   return {fit.a, fit.b};
 }
 
-/// c(b): a line; or, where several small sizes take the same time (launches cost more than
+/// Fits c(b): a line; or, if several small sizes take the same time (launches cost more than
 /// arithmetic), a floor and a line through the rest.
 std::pair<CostLine, double> compute_curve(std::vector<Point> points) {
   std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.v < b.v; });
   const CostLine plain = line(points);
-  // a floor has to be worth its place
+  // A floor must halve the error to be used.
   double best = error_of(points, {plain.latency, plain.slope}) / 2;
   std::pair<CostLine, double> curve{plain, 0.0};
   for (std::size_t k = 2; k + 2 <= points.size(); ++k) {
@@ -120,7 +120,7 @@ CostModel CostModel::fit(std::span<const CostSample> samples, Collective collect
     if (s.devices == 1) continue;
     ++several;
     const double others = s.devices - 1, latencies = collective == Collective::star ? others : 1;
-    // of the bytes, that one link carries
+    // The part of the bytes that one link carries.
     const double portion = collective == Collective::star ? 1 : 1 / others;
     scatter.push_back({1, s.scatter_bytes, s.seconds.scatter});
     gather.push_back({1, s.gather_bytes, s.seconds.gather});
@@ -131,7 +131,7 @@ CostModel CostModel::fit(std::span<const CostSample> samples, Collective collect
     model.replicate_per_device_ += s.replicate_bytes / others;
     model.reduce_per_device_ += s.reduce_bytes / others;
   }
-  model.optimizer_ = median(std::move(optimizer));  // the same work in all of them
+  model.optimizer_ = median(std::move(optimizer));  // the same work in all samples
   std::erase_if(compute, [](const Point& p) { return p.seconds <= 0; });
   std::tie(model.compute_, model.floor_) = compute_curve(std::move(compute));
   if (several > 0) {
@@ -144,8 +144,8 @@ CostModel CostModel::fit(std::span<const CostSample> samples, Collective collect
     model.replicate_ = line(replicate);
     model.reduce_ = line(reduce);
   }
-  // The program's own work, from runs on one device where there are some; beside it what a group
-  // adds.
+  // The program's own work comes from runs on one device if there are any. What a group adds is
+  // fitted separately.
   if (other.empty())
     for (const CostSample& s : samples)
       other.push_back({1, static_cast<double>(s.batch), s.seconds.idle});
@@ -200,7 +200,7 @@ std::optional<std::int64_t> CostModel::break_even(int devices, double slowdown) 
     return predict(devices, each * devices, slowdown).total() < predict(1, each * devices).total();
   };
   constexpr int kDoublings = 40;
-  const std::int64_t most = (std::int64_t{1} << kDoublings) / devices;  // rows a device
+  const std::int64_t most = (std::int64_t{1} << kDoublings) / devices;  // rows per device
   std::int64_t fails = 0, good = most;
   if (!pays(most)) return {};
   for (std::int64_t each = 1; each < most; each *= 2)

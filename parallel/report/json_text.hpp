@@ -12,11 +12,11 @@
 
 namespace braid::parallel {
 
-/// Text as UTF-8: each byte that is part of no well-formed character becomes U+FFFD.
+/// Returns the text as UTF-8: each byte that is not part of a well-formed character becomes U+FFFD.
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
-/// JSON (RFC 8259) under construction: `json.object().key("n").value(3).end();`. The caller opens
-/// and closes in order. A number that is not finite is null.
+/// Builds JSON text (RFC 8259): `json.object().key("n").value(3).end();`. The caller must open and
+/// close in order. A number that is not finite becomes null.
 class JsonText {
  public:
   JsonText& object() { return open('{', '}'); }
@@ -48,7 +48,7 @@ class JsonText {
   JsonText& value(std::floating_point auto number) {
     if (!std::isfinite(number)) return null();
     separate();
-    char buffer[40];  // by to_chars: the locale does not matter
+    char buffer[40];  // to_chars does not depend on the locale
     text_.append(buffer, std::to_chars(buffer, std::end(buffer), static_cast<double>(number),
                                        std::chars_format::general, 9)
                              .ptr);
@@ -61,7 +61,7 @@ class JsonText {
     text_ += std::to_string(number);
     return done();
   }
-  /// Nanoseconds as microseconds, to the last digit.
+  /// Writes nanoseconds as microseconds, exactly.
   JsonText& micros(std::int64_t ns) {
     separate();
     const std::int64_t size = ns < 0 ? -ns : ns;
@@ -79,7 +79,7 @@ class JsonText {
   template <class T> JsonText& field(std::string_view name, const T& v) {
     return key(name).value(v);
   }
-  /// A line break, for who reads the file.
+  /// Adds a line break, for human readers.
   JsonText& line() {
     if (comma_) text_ += ',';
     comma_ = false;

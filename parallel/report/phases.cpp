@@ -38,7 +38,7 @@ void add_bytes(ReplicaStep& step, const trace::Record& r) noexcept {
   }
 }
 
-/// The median of each phase, so that one disturbed step does not show.
+/// Returns the median of each phase, so that one disturbed step does not count.
 PhaseSeconds medians(std::span<const PhaseSeconds> steps) {
   PhaseSeconds result;
   constexpr std::array fields = {&PhaseSeconds::scatter, &PhaseSeconds::replicate,
@@ -79,7 +79,7 @@ std::vector<Piece> flatten_spans(std::span<const trace::Record> spans, Device de
     edges.push_back({to, true, i});
   }
   std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
-  std::set<std::pair<std::int64_t, std::size_t>> open;  // by beginning: the last is the innermost
+  std::set<std::pair<std::int64_t, std::size_t>> open;  // by beginning; the last is innermost
   std::vector<Piece> pieces;
   std::int64_t at = begin;
   for (const Edge& edge : edges) {
@@ -107,7 +107,7 @@ PhaseSeconds sum_pieces(std::span<const Piece> pieces, double seconds) {
 PhaseSeconds critical_path(std::span<const std::vector<Piece>> devices, double seconds) {
   constexpr std::array order = {Phase::compute, Phase::reduce,  Phase::replicate,
                                 Phase::gather,  Phase::scatter, Phase::optimizer};
-  // at a moment: how many devices begin a phase, less those that end it
+  // At each time: the number of devices that begin a phase minus those that end it.
   std::map<std::int64_t, std::array<int, trace::kPhases>> changes;
   for (const std::vector<Piece>& pieces : devices)
     for (const Piece& piece : pieces) {
@@ -157,11 +157,11 @@ void find_phases(MeasuredRun& run, double seconds_per_span) {
   }
   run.steps = static_cast<std::int64_t>(paths.size());
   if (paths.empty()) return;
-  // the first step makes memory, threads and caches
+  // Left out: the first step allocates memory and starts threads and caches.
   const std::ptrdiff_t first = paths.size() > 1 ? 1 : 0;
   run.critical = medians(std::span(paths).subspan(static_cast<std::size_t>(first)));
   run.recorded_seconds = median({lengths.begin() + first, lengths.end()});
-  // medians of their own need not add up
+  // The medians of the phases need not add up to the median of the step.
   if (const double total = run.critical.total(); total > 0)
     run.critical *= run.recorded_seconds / total;
   if (run.recorded_seconds > 0) run.overhead = busiest * seconds_per_span / run.recorded_seconds;

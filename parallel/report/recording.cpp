@@ -1,4 +1,4 @@
-// Recording a run: the spans of its steps, and what its devices hold.
+// Records a run: the spans of its steps, and the memory of its devices.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -17,7 +17,7 @@
 namespace braid::parallel {
 namespace {
 
-/// The GPU of each device; -1 for those that are on the host's processor, emulated ones too.
+/// Returns the GPU of each device; -1 for CPU devices and emulated ones.
 std::vector<int> processors(std::span<const Device> devices) {
   std::vector<int> list;
   for (const Device d : devices) {
@@ -27,16 +27,16 @@ std::vector<int> processors(std::span<const Device> devices) {
   return list;
 }
 
-/// CPU devices are all on one processor, and so are emulated ones; of CUDA devices those that share
-/// a GPU.
+/// True if devices share a processor: CPU devices and emulated ones are on the host's, and CUDA
+/// devices may share a GPU.
 bool are_logical(std::span<const Device> devices) {
   const std::vector<int> on = processors(devices);
   const std::set<int> different(on.begin(), on.end());
   return different.count(-1) != 0 || different.size() < on.size();
 }
 
-/// What sharing lets expect: CPU devices have num_threads() cores each, as long as there are some;
-/// emulated devices take turns; those of a GPU share it.
+/// Returns the slowdown expected from sharing. CPU devices have num_threads() cores each, up to the
+/// number of cores. Emulated devices run one at a time. Devices on one GPU share it.
 double expected_slowdown(std::span<const Device> devices) {
   std::map<int, double> on;
   for (const int processor : processors(devices)) ++on[processor];
@@ -52,7 +52,7 @@ double expected_slowdown(std::span<const Device> devices) {
   return most;
 }
 
-/// The storages of a tree's tensors by device, each once.
+/// Adds the bytes of a tensor's storage to its device, each storage once.
 void add_storages(const Tensor& t, std::set<const Storage*>& seen,
                   std::vector<DeviceMemory>& memory, std::size_t DeviceMemory::* kind) {
   if (!t.defined() || !seen.insert(t.storage().get()).second) return;
@@ -98,7 +98,7 @@ DataParallelReport::Recording::Step::~Step() {
   for (const Device d : recording_.run_.devices) {
     try {
       synchronize(d);
-    } catch (...) {  // the next use of the device says it again
+    } catch (...) {  // the next use of the device throws it again
     }
   }
 }
@@ -133,7 +133,7 @@ void DataParallelReport::Recording::finish() {
   try {
     run_.spans = recording_->records();
   } catch (...) {
-    recording_.reset();  // it is over all the same: another may begin
+    recording_.reset();  // ended anyway: another recording may begin
     throw;
   }
   run_.dropped = recording_->dropped();
@@ -141,7 +141,7 @@ void DataParallelReport::Recording::finish() {
   for (DeviceMemory& m : run_.memory) {
     m.peak = memory_stats(m.device).peak;
     std::map<std::int64_t, std::size_t> activations, outputs;  // by step
-    // by the name of the span: the last one says what is there
+    // By span name: the last span says what is kept.
     std::map<std::string_view, std::size_t> cached;
     for (const trace::Record& r : run_.spans) {
       if (r.device != m.device) continue;

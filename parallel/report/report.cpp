@@ -1,4 +1,4 @@
-// What follows from the runs: efficiency, the model, predictions.
+// Results computed from the runs: efficiency, the cost model, predictions.
 #include <braid/parallel/report.hpp>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ std::vector<Efficiency> DataParallelReport::efficiencies() const {
     const auto n = static_cast<std::int64_t>(run.devices.size());
     if (n < 2 || run.seconds <= 0) continue;
     const int devices = static_cast<int>(n);
-    // of the largest chunk, which the step waits for
+    // For the largest chunk, because the step waits for it.
     const double apart = independent_seconds(devices, (run.batch + n - 1) / n);
     if (const MeasuredRun* const one = single(run.batch)) {
       Efficiency e{Efficiency::Scaling::strong,
@@ -94,11 +94,11 @@ std::vector<CostSample> DataParallelReport::samples(const MeasuredRun* without) 
                  .batch = run.batch,
                  .seconds = run.critical,
                  .slowdown = slowdown(run, without)};
-    // The recorded phases say what a step is spent on, T(n) how long it takes: without the
-    // recorder, where that was measured.
+    // The recorded phases give the parts of a step, and T(n) its length. T(n) may have been
+    // measured without the recorder.
     if (const double total = run.critical.total(); total > 0 && run.seconds > 0)
       s.seconds *= run.seconds / total;
-    // Bytes of a step: the first may have moved more.
+    // The first step is left out, because it may have moved more bytes.
     std::vector<double> scatter(static_cast<std::size_t>(run.steps)),
         replicate = scatter, gather = scatter, reduce = scatter;
     for (std::size_t i = 0; i < run.replicas.size(); ++i) {
@@ -140,8 +140,8 @@ std::vector<Prediction> DataParallelReport::predictions() const {
                  .simulated = run.simulated};
     if (p.terms.total() > 0) p.predicted = rows / p.terms.total();
     if (n > 1) p.break_even = model.break_even(n, slower);
-    // Two sizes of compute, and another run of several devices, say something about a run that they
-    // do not know.
+    // A prediction from the other runs needs at least two of them, and for several devices one run
+    // of several devices.
     const std::vector<CostSample> others = samples(&run);
     if (others.size() >= 2) {
       const CostModel apart = CostModel::fit(others, collective_);

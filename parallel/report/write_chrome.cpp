@@ -1,4 +1,4 @@
-// The Trace Event Format ("X" events), as Perfetto and chrome://tracing read it.
+// Writes the Trace Event Format ("X" events) for Perfetto and chrome://tracing.
 #include <algorithm>
 #include <map>
 
@@ -20,11 +20,11 @@ void write_name(JsonText& json, const char* what, int process, int track, std::s
   json.key("args").object().field("name", name).end().end();
 }
 
-/// Spans of a track nest or lie apart, or a viewer drops them: one that does neither goes to a
-/// further track of its device.
+/// Viewers drop spans of a track that overlap without nesting. Such a span goes to another track of
+/// its device.
 class Tracks {
  public:
-  /// The number of the device's track that takes the span. Spans come by their beginning, the
+  /// Returns the index of the device's track for the span. Spans must come sorted by beginning, the
   /// longer first.
   std::size_t place(std::int64_t begin, std::int64_t end) {
     for (std::size_t i = 0; i < open_.size(); ++i) {
@@ -39,7 +39,7 @@ class Tracks {
   }
 
  private:
-  // [track]: where the spans end that have begun, the innermost last
+  // [track]: the ends of the open spans, the innermost last
   std::vector<std::vector<std::int64_t>> open_;
 };
 
@@ -48,7 +48,7 @@ void write_run(JsonText& json, const MeasuredRun& run, int process) {
              str(run.devices.size(),
                  run.devices.size() == 1 ? " device, batch " : " devices, batch ", run.batch));
   write_name(json, "thread_name", process, 1, "steps");
-  constexpr int kTracks = 16;  // of a device, at most
+  constexpr int kTracks = 16;  // maximum per device
   std::map<Device, Tracks> tracks;
   std::map<Device, int> numbers;
   for (const Device d : run.devices) numbers.emplace(d, static_cast<int>(numbers.size()));

@@ -1,4 +1,4 @@
-// The report as one page. The data goes in as JSON in an element of its own; the script draws it.
+// Writes the report as one page. An element contains the data as JSON; the script draws it.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,7 +12,7 @@
 namespace braid::parallel {
 namespace {
 
-// of a run: what a phone still draws at once
+// per run: what a phone can draw quickly
 constexpr std::size_t kShownSteps = 3, kShownSpans = 6000;
 
 std::string escaped(std::string_view text) {
@@ -29,8 +29,8 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-/// JSON in which nothing can end the script element, or begin a comment in it: these characters
-/// stand in strings alone.
+/// Escapes JSON so that it cannot end the script element or begin a comment in it. These characters
+/// occur only in strings.
 std::string for_script(const std::string& json) {
   std::string out;
   out.reserve(json.size());
@@ -43,8 +43,8 @@ std::string for_script(const std::string& json) {
   return out;
 }
 
-/// The steps whose spans are drawn: after the first, which makes memory and threads, where there
-/// are others.
+/// The steps whose spans are drawn. The first step, which allocates memory and starts threads, is
+/// drawn only if it is the only one.
 std::set<std::int64_t> shown_steps(const MeasuredRun& run) {
   std::map<std::int64_t, std::size_t> spans;
   for (const trace::Record& r : run.spans)
@@ -98,7 +98,7 @@ std::string DataParallelReport::html() const {
   page +=
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
       "name=\"color-scheme\" content=\"light dark\">\n";
-  // Nothing is fetched, whatever a name contains.
+  // The page cannot fetch anything, whatever a name contains.
   page +=
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
       "'unsafe-inline'; script-src 'unsafe-inline'\">\n";

@@ -5,7 +5,7 @@ namespace braid::parallel {
 
 class DataParallelReport;
 
-/// The report as fields of an object that the caller has opened.
+/// Writes the report as fields of an object that the caller has opened.
 void write_fields(JsonText& json, const DataParallelReport& report);
 
 }  // namespace braid::parallel

@@ -1,4 +1,4 @@
-// The report as tables for a terminal.
+// Writes the report as tables for a terminal.
 #include <cstdarg>
 #include <cstdio>
 
@@ -30,13 +30,13 @@ std::string size(double bytes) {
 }
 std::string size(std::size_t bytes) { return size(static_cast<double>(bytes)); }
 
-/// Control characters of a title, those of C1 (U+0080 to U+009F) too, must not reach a terminal.
+/// Replaces control characters, including C1 (U+0080 to U+009F): they must not reach a terminal.
 std::string printable(std::string_view text) {
   const std::string whole = valid_utf8(text);
   std::string out;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const auto c = static_cast<unsigned char>(whole[i]);
-    // whole is well-formed: there is a byte after c2
+    // whole is well-formed, so a byte follows c2.
     const bool c1 = c == 0xc2 && static_cast<unsigned char>(whole[i + 1]) < 0xa0;
     out += c1 || c < 0x20 || c == 0x7f ? '?' : whole[i];
     i += c1;
@@ -50,7 +50,7 @@ void add_seconds(std::string& out, const char* head, const PhaseSeconds& s) {
       1e3 * s.idle);
 }
 
-/// Medians over the steps of a replica, without the first of several.
+/// Returns the medians over the steps of a replica, without the first step if there are several.
 ReplicaStep usual(const MeasuredRun& run, std::size_t replica) {
   ReplicaStep result{.replica = static_cast<int>(replica), .device = run.devices[replica]};
   const auto of = [&](auto get) {

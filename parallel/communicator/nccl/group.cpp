@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kMake = "make_nccl_communicator";
 
-/// Waits between questions: at once for what is nearly done, then ever longer.
+/// The wait between two polls: first only yields, then sleeps for increasing times.
 class Patience {
  public:
   void rest() {
@@ -31,7 +31,7 @@ class Patience {
   unsigned asked_ = 0;
 };
 
-// how often the library is asked for errors; and the least time that it has for an answer
+// The interval at which the library is polled for errors, and the minimum time it gets to answer.
 constexpr std::chrono::milliseconds kAsk{5};
 constexpr const char* kNoReturn = "no return of the library";
 
@@ -42,7 +42,7 @@ std::string seconds(std::chrono::milliseconds time) {
 Comm load(Comm& comm) { return std::atomic_ref<Comm>(comm).load(); }
 Comm take(Comm& comm) { return std::atomic_ref<Comm>(comm).exchange(nullptr); }
 
-/// NCCL has one rank a GPU; NVIDIA's own variable allows more, where the version can do it.
+/// NCCL allows one rank per GPU. NVIDIA's environment variable allows more in newer versions.
 void check_gpus(std::span<const Device> devices, int version) {
   std::map<int, Device> of;
   for (const Device device : devices) {
@@ -69,7 +69,7 @@ Group::Group(std::vector<Device> devices, std::chrono::milliseconds timeout)
   const Clock::time_point deadline = Clock::now() + timeout_;
   try {
     initialise(deadline);
-  } catch (const DeviceError&) {  // refused before anything was begun
+  } catch (const DeviceError&) {  // refused before anything was started
     throw;
   } catch (...) {
     fail_as(kMake);
@@ -94,9 +94,9 @@ void Group::note(Shared& shared, Answer& answer, const char* function, Result re
     answer.detail = text;
 }
 
-// What was opened has to be closed, whatever happens in between: else the next calls of the thread
-// would wait for ever. Only a thread whose communicators were taken from it leaves it open: it has
-// no next calls.
+// A group that was started must be ended in any case, or the thread's next calls would wait
+// forever. Only a thread whose communicators were taken from it leaves the group open, because it
+// makes no further calls.
 template <class Body> void Group::in_group(Shared& shared, Answer& answer, const Body& body) {
   if (shared.given_up) return;
   const Result opened = shared.nccl.group_start();
@@ -110,9 +110,9 @@ template <class Body> void Group::in_group(Shared& shared, Answer& answer, const
   if (!shared.taken) note(shared, answer, "ncclGroupEnd", shared.nccl.group_end(), nullptr);
 }
 
-/// What the library has made for the rank becomes the group's. Where the group's were taken
-/// meanwhile nobody else ends it: from a thread of its own, as this one has a group of the library
-/// open, in which an abort would wait for the end of that.
+/// Stores the communicator that the library has made for the rank. If the group's communicators
+/// were taken meanwhile, nobody else aborts this one. It is aborted from a separate thread, because
+/// this thread has an NCCL group open, and an abort would wait for the end of that group.
 void Group::publish(Shared& shared, std::size_t rank) {
   std::atomic_ref<Comm>(shared.comms[rank]).store(load(shared.made[rank]));
   if (shared.taken) std::thread([late = shared.shared_from_this()] { abort_all(*late); }).detach();
@@ -134,7 +134,7 @@ void Group::poll(Shared& shared, Answer& answer) {
   }
 }
 
-// Most work is begun within microseconds: then the program's thread need not come again to ask.
+// Most work starts within microseconds, so the program's thread need not submit another poll.
 void Group::poll_briefly(Shared& shared, Answer& answer) {
   const Clock::time_point end = Clock::now() + std::chrono::milliseconds(1);
   while (answer.in_progress && answer.function == nullptr && !answer.error && !shared.given_up &&
@@ -156,7 +156,7 @@ Group::Answer Group::ask(const char* op, Clock::time_point deadline, Work work) 
         } catch (...) {
           answer->error = std::current_exception();
         }
-        // its thread must not go on with others' work
+        // This thread must not continue with others' work.
         while (shared->taken && !shared->left)
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
       },
@@ -172,8 +172,8 @@ Group::Answer Group::ask(const char* op, Clock::time_point deadline, Work work) 
   return *answer;
 }
 
-// A non-blocking communicator may still be at work when a call has returned: until it is not,
-// nothing has to be on its stream.
+// A non-blocking communicator may still be busy after a call has returned. Until it is ready, its
+// stream may not yet contain the work.
 void Group::await_ready(const char* op, Clock::time_point deadline) {
   for (Patience patience; ask(op, deadline, poll).in_progress; patience.rest())
     if (deadline - Clock::now() < kAsk) {
@@ -186,7 +186,7 @@ void Group::await_streams(const char* op, Clock::time_point deadline) {
   for (std::size_t rank = 0; rank < devices().size(); ++rank)
     shared_->streams[rank]->record(*ends_[rank]);
   Clock::time_point next = Clock::now() + kAsk;
-  std::size_t ended = 0;  // ranks, from the first on
+  std::size_t ended = 0;  // ranks, counted from the first
   for (Patience patience;; patience.rest()) {
     while (ended < devices().size() && ends_[ended]->done()) ++ended;
     if (ended == devices().size()) break;
@@ -198,12 +198,12 @@ void Group::await_streams(const char* op, Clock::time_point deadline) {
         if (!ends_[rank]->done()) stage_ += str(listed++ ? ", " : "", devices()[rank]);
       throw Late();
     }
-    // an answer that is late for want of time would say nothing of the library
+    // With too little time left, a late answer would say nothing about the library.
     if (now < next || deadline - now < kAsk) continue;
     (void)ask(op, deadline, poll);
     next = Clock::now() + kAsk;
   }
-  (void)ask(op, deadline, poll);  // a stream also goes on where the library gave up
+  (void)ask(op, deadline, poll);  // a stream also completes if the library gave up
 }
 
 void Group::initialise(Clock::time_point deadline) {
@@ -296,7 +296,7 @@ void Group::run(const char* op, std::vector<Call> calls) {
 void Group::check() {
   require_working("check");
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;  // whoever works with it asks all the time
+  if (!lock.owns_lock()) return;  // the thread that uses it polls all the time
   try {
     (void)ask("check", Clock::now() + timeout_, poll);
   } catch (...) {
@@ -314,7 +314,7 @@ void Group::require_working(const char* op) const {
         str(op, ": expected a communicator that works, got one that failed before: ", failure_));
 }
 
-/// The exception that is under way, as the one that is documented.
+/// Rethrows the current exception as the documented one.
 void Group::fail_as(const char* op) {
   const std::string where = str(sequence_ == 0 ? " (" : str(" (collective ", sequence_, " of "),
                                 "NCCL over ", names(), ")");
@@ -360,12 +360,12 @@ void Group::kill() noexcept {
   try {
     const auto done = std::make_shared<Done>();
     std::thread([shared = shared_, done] {
-      // Asked again and again, not by a timed lock, which thread sanitizers of today do not know.
+      // Polled instead of a timed lock, which current thread sanitizers do not support.
       bool idle = shared->working.try_lock();
       for (const Clock::time_point until = Clock::now() + kWorkLimit; !idle && Clock::now() < until;
            idle = shared->working.try_lock())
         std::this_thread::sleep_for(std::chrono::microseconds(200));
-      if (idle) shared->working.unlock();  // what begins from now on sees given_up
+      if (idle) shared->working.unlock();  // work that begins later sees given_up
       else shared->taken = true;
       abort_all(*shared);
       const std::lock_guard guard(done->mutex);
@@ -374,13 +374,13 @@ void Group::kill() noexcept {
     }).detach();
     std::unique_lock guard(done->mutex);
     leaked_ = !done->changed.wait_for(guard, kAbortLimit, [&] { return done->done; });
-  } catch (...) {  // no thread, no memory
+  } catch (...) {  // no thread or no memory
     leaked_ = true;
   }
 }
 
-// After an abort nothing of the library may still work on memory that is given back now. Where it
-// does not end, the memory waits for it, as long as that may take.
+// After an abort the library must not use memory that is freed now. If its work does not end, the
+// memory waits for the stream, for as long as that takes.
 void Group::drain() noexcept {
   const Clock::time_point deadline = Clock::now() + kDrainLimit;
   for (const std::shared_ptr<braid::Stream>& stream : shared_->streams) {
@@ -390,7 +390,7 @@ void Group::drain() noexcept {
       Patience patience;
       while (!event->done() && Clock::now() < deadline) patience.rest();
       if (!event->done()) current_stream(stream->device()).wait_for(*stream);
-    } catch (...) {  // the device is lost: whoever uses it next is told
+    } catch (...) {  // the device is lost: its next use reports it
     }
   }
 }
@@ -418,7 +418,7 @@ void Group::close() noexcept {
       for (Comm& slot : s.comms)
         if (const Comm comm = take(slot); comm != nullptr) (void)s.nccl.comm_destroy(comm);
     });
-  } catch (...) {  // nobody uses it any more: what it was does not matter
+  } catch (...) {  // no longer used: the error does not matter
     kill();
   }
 }

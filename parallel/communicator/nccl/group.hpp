@@ -18,80 +18,79 @@
 
 namespace braid::parallel::nccl {
 
-/// One rank's part in a collective.
+/// The part of one rank in a collective.
 struct Call {
   enum class Kind : std::uint8_t { broadcast, reduce, all_reduce, all_gather, reduce_scatter };
   Kind kind;
   std::size_t rank;
   const void* send;
-  void* recv;  ///< may be null where reduce gives the rank nothing
-  /// as the library counts: all_gather and reduce_scatter by the part of a rank
+  void* recv;  ///< may be null if the rank gets no result of reduce
+  /// in NCCL's terms: for all_gather and reduce_scatter the count of one rank's part
   std::size_t count;
   int type;
 };
 
-/// NCCL's communicators of some devices, non-blocking ones, each with a stream of its own. The root
-/// is rank 0, sums are the reduction.
+/// The non-blocking NCCL communicators of some devices, each with a separate stream. Rank 0 is the
+/// root; the reduction is the sum.
 ///
-/// All calls of the library are made by the submitting thread (submitter.hpp); the threads of the
-/// program wait, with a deadline. What goes wrong, or takes too long, ends the group:
-/// ncclCommAbort, for all ranks, from one thread that is waited for at most kAbortLimit. Where that
-/// does not come back, the communicators are leaked and a warning says so. Then nothing works any
-/// more but check, abort and the destructor. Any thread may call.
+/// The submitting thread (submitter.hpp) makes all library calls except aborts. The program's
+/// threads wait for it with a deadline. An error or a timeout ends the group: a separate thread
+/// calls ncclCommAbort for all ranks, and the caller waits for it at most kAbortLimit. If that
+/// thread does not return, the communicators are leaked and a warning says so. After that, run()
+/// and check() throw; abort() and the destructor still work. Thread-safe.
 class Group {
  public:
-  /// What an abort may take, and the wait for the streams after it: together less than the second
-  /// that a caller is promised.
+  /// The limits of an abort, of the wait for the streams after it, and of close(). The first two
+  /// together are less than the second that is promised to callers.
   static constexpr std::chrono::milliseconds kAbortLimit{400}, kDrainLimit{300}, kCloseLimit{5000};
-  /// The part of kAbortLimit that an abort waits for a call that is under way, so that nobody uses
-  /// what it frees; a call that takes longer hangs.
+  /// The part of kAbortLimit for which an abort waits for a running call, so that no call uses what
+  /// the abort frees. A call that takes longer counts as hung.
   static constexpr std::chrono::milliseconds kWorkLimit{50};
 
-  /// Distinct CUDA devices, one or more. Throws as make_nccl_communicator.
+  /// Requires one or more distinct CUDA devices. Throws as make_nccl_communicator.
   Group(std::vector<Device> devices, std::chrono::milliseconds timeout);
-  /// Finalises and destroys the communicators, within kCloseLimit, or aborts them.
+  /// Finalises and destroys the communicators within kCloseLimit, or aborts them.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
   [[nodiscard]] std::span<const Device> devices() const noexcept { return shared_->devices; }
-  /// NCCL's, as ncclGetVersion counts: 22809.
+  /// NCCL's version as ncclGetVersion returns it: 22809.
   [[nodiscard]] int version() const noexcept { return version_; }
 
-  /// The calls as one group of the library, after what the current streams of the devices hold;
-  /// done on all of them when it returns. Throws CommError and its kin, DeviceLostError, CudaError:
-  /// see Communicator. `op` stands first in their texts.
+  /// Runs the calls as one NCCL group, after the work on the current streams of the devices.
+  /// Returns when the calls are done on all devices. Throws CommError and its subclasses,
+  /// DeviceLostError, CudaError: see Communicator. Their texts begin with `op`.
   void run(const char* op, std::vector<Call> calls);
   /// See Communicator.
   void check();
   void abort() noexcept;
 
  private:
-  /// What the submitting thread uses, also when nobody waits for it any more.
+  /// The state of the submitting thread. It stays alive when no caller waits for it any more.
   struct Shared : std::enable_shared_from_this<Shared> {
     Functions nccl;
     std::vector<Device> devices;
     std::vector<std::shared_ptr<braid::Stream>> streams;
-    // by rank; null before and after. As atomics: an abort comes from another thread
+    // by rank; null before and after use; atomic, because another thread may abort
     std::vector<Comm> comms;
     std::vector<Comm> made;  // by rank: where the library writes
-    // held by the submitting thread while it works: who ends the communicators waits for it, for
-    // kWorkLimit
+    // held by the submitting thread while it works; kill() waits for it, for kWorkLimit
     std::mutex working;
-    std::atomic<bool> given_up{false};  // the group ends: the work must begin nothing more
-    // the work hung, and its communicators were aborted behind its back: it must not call the
-    // library at all
+    std::atomic<bool> given_up{false};  // the group ends: no new work may begin
+    // the work hung and another thread aborted its communicators: it must not call the library
+    // again
     std::atomic<bool> taken{false};
-    // whoever waited for the work has gone, and its thread is not used any more
+    // no caller waits for the work any more, and its thread is not used again
     std::atomic<bool> left{false};
   };
-  /// What came of a piece of work on the submitting thread.
+  /// The result of a piece of work on the submitting thread.
   struct Answer {
-    const char* function = nullptr;  // the first that failed
+    const char* function = nullptr;  // the first one that failed
     Result result = kSuccess;
-    std::string detail;        // what the library says of it
-    bool in_progress = false;  // of a call, or a communicator that was asked
-    std::exception_ptr error;  // of our own calls
+    std::string detail;        // the library's text about it
+    bool in_progress = false;  // of a call, or of a communicator that was polled
+    std::exception_ptr error;  // of Braid's own calls
     int version = 0;
   };
   struct Late {};
@@ -122,10 +121,10 @@ class Group {
   int version_ = 0;
   std::vector<std::unique_ptr<Event>> ends_;  // of a collective, by rank
   std::mutex mutex_;                          // one collective at a time
-  std::uint64_t sequence_ = 0;                // of the latest
-  std::string stage_;                         // what was waited for last
-  mutable std::mutex state_mutex_;            // of failure_
-  std::string failure_;                       // what ended the group
+  std::uint64_t sequence_ = 0;                // of the latest collective
+  std::string stage_;                         // what the last wait was for
+  mutable std::mutex state_mutex_;            // guards failure_
+  std::string failure_;                       // the error that ended the group
   std::atomic<bool> stop_{false};
   std::mutex kill_mutex_;
   bool killed_ = false, leaked_ = false;

@@ -1,4 +1,4 @@
-// NCCL behind the interface of communicators.
+// The Communicator that uses NCCL.
 #include <algorithm>
 #include <cmath>
 
@@ -18,7 +18,7 @@ using nccl::Call;
 
 int type_of(DType dtype) {
   switch (dtype) {
-    case DType::bool_:  // moved only
+    case DType::bool_:  // only copied
     case DType::uint8: return nccl::kUint8;
     case DType::int32: return nccl::kInt32;
     case DType::int64: return nccl::kInt64;
@@ -42,7 +42,7 @@ std::vector<Device> checked(std::vector<Device> devices, double timeout) {
   return devices;
 }
 
-/// A deadline far beyond any program stays one that a clock can hold.
+/// Limits the timeout to a value that a clock can represent.
 std::chrono::milliseconds milliseconds_of(double seconds) {
   constexpr double kMost = 1e9;
   return std::chrono::milliseconds(
@@ -60,7 +60,8 @@ class NcclCommunicator final : public Communicator {
  private:
   using Views = std::span<const BufferView>;
 
-  /// One call for every rank of every item that has elements; recv(i) and count(i) of view i.
+  /// Makes one call for every rank of every item that has elements; recv(i) and count(i) are those
+  /// of view i.
   template <class Recv, class Count>
   void run(const char* op, Call::Kind kind, Views send, const Recv& recv, const Count& count) {
     std::vector<Call> calls;
@@ -79,7 +80,7 @@ class NcclCommunicator final : public Communicator {
   void do_reduce(Views buffers, Views results) override {
     const std::size_t ranks = devices().size();
     std::vector<BufferView> all(buffers.begin(), buffers.end());
-    std::vector<Tensor> none;  // the library has no rank without data: it gets zeros
+    std::vector<Tensor> none;  // ranks without data get zeros
     for (std::size_t i = 0; i < all.size(); ++i) {
       const BufferView& result = results[i / ranks];
       if (all[i].data != nullptr || result.count == 0) continue;

@@ -13,7 +13,7 @@
 namespace braid::parallel::nccl {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{5};  // how often a waiting thread asks stop()
+constexpr std::chrono::milliseconds kLook{5};  // how often a waiting thread calls stop()
 
 struct Task {
   std::function<void()> work;
@@ -21,21 +21,21 @@ struct Task {
 };
 using TaskPtr = std::shared_ptr<Task>;
 
-/// A thread and what waits for it. Both are given up together.
+/// A thread's queue of tasks. If its running task hangs, both are abandoned together.
 struct Queue {
   std::deque<TaskPtr> waiting;
   TaskPtr running;
 };
 
 struct Submitter {
-  std::mutex mutex;  // of all queues and tasks
+  std::mutex mutex;  // guards all queues and tasks
   std::condition_variable changed;
   std::shared_ptr<Queue> queue;  // null before the first task
 };
 
-// Lives as long as the process: its thread may be inside the library when static objects are
-// destroyed. Threads do not come along into a forked child, and what they held stays held there: it
-// starts anew.
+// Never destroyed: its thread may be inside the library while static objects are destroyed. A
+// forked child has no copy of the thread, and locks that the thread held stay locked there. The
+// child therefore starts with a new submitter.
 std::atomic<Submitter*> current{nullptr};
 
 Submitter& submitter() {
@@ -51,13 +51,13 @@ void serve(Submitter& s, const std::shared_ptr<Queue>& queue) {
   std::unique_lock lock(s.mutex);
   for (;;) {
     s.changed.wait(lock, [&] { return !queue->waiting.empty() || s.queue != queue; });
-    if (s.queue != queue) return;  // given up, and back too late
+    if (s.queue != queue) return;  // abandoned: it returned too late
     queue->running = queue->waiting.front();
     queue->waiting.pop_front();
     const TaskPtr task = queue->running;
     lock.unlock();
     task->work();
-    task->work = nullptr;  // what it owns goes here, not under the lock
+    task->work = nullptr;  // frees what it owns, without the lock
     lock.lock();
     task->done = true;
     queue->running = nullptr;
@@ -65,7 +65,7 @@ void serve(Submitter& s, const std::shared_ptr<Queue>& queue) {
   }
 }
 
-/// A new thread for `queue`. Under the lock.
+/// Starts a new thread for `queue`. Requires the lock.
 void start(Submitter& s, const std::shared_ptr<Queue>& queue) {
   std::thread([&s, queue] { serve(s, queue); }).detach();
   s.queue = queue;
@@ -93,7 +93,7 @@ Ended submit(std::function<void()> work, Clock::time_point deadline,
     const auto next = std::make_shared<Queue>();
     next->waiting = std::move(queue->waiting);
     queue->waiting.clear();
-    // where no thread can be made, what waits runs into its deadline and the next call tries again
+    // If no thread can be started, waiting tasks reach their deadline and the next call retries.
     s.queue = nullptr;
     s.changed.notify_all();
     if (!next->waiting.empty()) start(s, next);

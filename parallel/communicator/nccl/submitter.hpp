@@ -8,13 +8,13 @@ using Clock = std::chrono::steady_clock;
 
 enum class Ended { yes, late, stopped };
 
-/// Runs `work` on the one thread of this process that calls NCCL, behind what others gave it, and
-/// waits for its end, until `deadline` and while `stop()` is false. One thread, because a
-/// communicator has to have one at a time, and because several communicators that share GPUs have
-/// to be given their work in the same order everywhere. Where `work` does not come back, its thread
-/// is given up with it and a new one goes on with what waits: so `work` owns what it uses.
-/// What has not begun by then never begins. `work` throws nothing. Throws std::system_error where
-/// there are no threads left.
+/// Queues `work` on the only thread of this process that calls NCCL, and waits until it ends,
+/// `deadline` passes, or `stop()` returns true. There is one thread because only one may use a
+/// communicator at a time, and because communicators that share GPUs must get their work in the
+/// same order everywhere. If `work` does not return, it is abandoned with its thread, and a new
+/// thread continues with the queue. `work` must therefore own what it uses. Work that has not begun
+/// when the wait ends never begins. `work` must not throw. Throws std::system_error if no thread
+/// can be started.
 [[nodiscard]] Ended submit(std::function<void()> work, Clock::time_point deadline,
                            const std::function<bool()>& stop);
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kNames[] = {"libnccl.so.2", "libnccl.so"};
 
-/// `find(name)` gives a function or null.
+/// `find(name)` returns a function or null.
 template <class Find> Functions functions_of(const char* library, const Find& find) {
   Functions f;
   const auto set = [&]<class F>(F*& function, const char* name) {

@@ -7,11 +7,11 @@
 #include <braid/core/native_device.hpp>
 
 struct ncclComm;     // the library's own name
-struct CUstream_st;  // CUDA's
+struct CUstream_st;  // CUDA's name
 
-// The part of NCCL that we call, in our own declarations: no header of it is needed to build, and
-// the library is looked for at run time. `./dev check cuda` compares them with nccl.h. Enumerations
-// are passed as int, as C does.
+// Braid's own declarations of the part of NCCL that it calls. Building needs no NCCL header; the
+// library is opened at run time. `./dev check cuda` compares the declarations with nccl.h.
+// Enumerations are passed as int, as in C.
 namespace braid::parallel::nccl {
 
 using Comm = ncclComm*;
@@ -26,7 +26,7 @@ inline constexpr int kUint8 = 1, kInt32 = 2, kInt64 = 4, kFloat16 = 6, kFloat32 
                      kBfloat16 = 9;
 // ncclRedOp_t
 inline constexpr int kSum = 0;
-// versions: what we need; several ranks on one GPU
+// versions: the oldest supported one; the first with several ranks on one GPU
 inline constexpr int kOldest = 21700, kManyRanksOnAGpu = 23000;
 
 /// ncclUniqueId, passed by value.
@@ -34,8 +34,8 @@ struct UniqueId {
   char internal[128];
 };
 
-/// The first fields of ncclConfig_t, as all versions from 2.17 on have them: a library takes a
-/// shorter one for an older one, by `size` and `version`.
+/// The first fields of ncclConfig_t, common to all versions from 2.17 on. By `size` and `version` a
+/// library recognizes a shorter struct as an older one.
 struct Config {
   static constexpr int kUndefined = INT32_MIN;
   std::size_t size = sizeof(Config);
@@ -48,7 +48,7 @@ struct Config {
   const char* net_name = nullptr;
 };
 
-/// The functions by their names in the library.
+/// The library's functions.
 struct Functions {
   /// ncclGetVersion
   Result (*get_version)(int*) = nullptr;
@@ -76,34 +76,34 @@ struct Functions {
   Result (*reduce)(const void*, void*, std::size_t, int, int, int, Comm, Stream) = nullptr;
   /// ncclAllReduce: …, type, op
   Result (*all_reduce)(const void*, void*, std::size_t, int, int, Comm, Stream) = nullptr;
-  /// ncclAllGather: …, count of a rank, type
+  /// ncclAllGather: …, count of one rank, type
   Result (*all_gather)(const void*, void*, std::size_t, int, Comm, Stream) = nullptr;
-  /// ncclReduceScatter: …, count of a rank, type, op
+  /// ncclReduceScatter: …, count of one rank, type, op
   Result (*reduce_scatter)(const void*, void*, std::size_t, int, int, Comm, Stream) = nullptr;
 };
 
-/// `ncclInvalidUsage`, …; `a result of no known name`.
+/// Returns `ncclInvalidUsage`, …, or `a result of no known name`.
 [[nodiscard]] const char* name_of(Result result) noexcept;
-/// `2.28.9` of 22809.
+/// Returns `2.28.9` for 22809.
 [[nodiscard]] std::string version_text(int version);
 
-/// `libnccl.so.2`, then the name without a version.
+/// Returns `libnccl.so.2`, then the name without a version.
 [[nodiscard]] std::span<const char* const> library_names() noexcept;
-/// Throws DeviceError if the library is older than kOldest, or does not say:
-/// `NCCL: expected libnccl.so.2 to be 2.17.0 or newer, got 2.12.0`.
+/// Throws DeviceError if the library is older than kOldest, or does not tell its version: `NCCL:
+/// expected libnccl.so.2 to be 2.17.0 or newer, got 2.12.0`.
 void require_version(const Functions& functions, const char* library);
-/// Opens the first library of the list that there is, for good, and finds the functions. Throws
-/// DeviceError: `NCCL: expected one of …, got none: <why>`, the name of a function that the library
-/// lacks, or as require_version.
+/// Opens the first library of the list that exists, and finds its functions. Never closes it.
+/// Throws DeviceError: `NCCL: expected one of …, got none: <why>`, the name of a function that the
+/// library lacks, or as require_version.
 [[nodiscard]] Functions open_library(std::span<const char* const> names);
-/// What stands in for the library on emulated devices, by its functions' names. Throws DeviceError
-/// for one that it lacks.
+/// Returns the functions of the fake NCCL, which emulated devices use. Throws DeviceError for a
+/// function that it lacks.
 [[nodiscard]] Functions stand_in(const NativeDevice& device);
-/// True if devices of this kind have a stand-in.
+/// True if devices of this kind have a fake NCCL.
 [[nodiscard]] bool has_stand_in(const NativeDevice& device) noexcept;
 
-/// The functions for groups of such devices: the stand-in, else the library, which is opened once.
-/// Throws DeviceError; a failure is tried again.
+/// Returns the functions for a group of such devices: the fake if there is one, else the library,
+/// which is opened once. Throws DeviceError; the next call retries.
 [[nodiscard]] const Functions& functions_for(const NativeDevice& device);
 
 }  // namespace braid::parallel::nccl

@@ -9,7 +9,7 @@
 
 namespace braid::parallel {
 
-/// `count` dense elements in a device's memory; not owned.
+/// A view of `count` contiguous elements in a device's memory. Does not own the memory.
 struct BufferView {
   void* data = nullptr;
   std::int64_t count = 0;
@@ -20,74 +20,77 @@ struct BufferView {
   }
 };
 
-/// Collective operations over a fixed group of devices. The rank of a device is its place in the
-/// group; rank 0 is the root.
+/// Collective operations over a fixed group of devices. The rank of a device is its index in the
+/// group. Rank 0 is the root.
 ///
-/// A call takes any number of items at once, so that an implementation can start them together:
-/// `buffers` holds, item after item, one view for each rank of this process
-/// (`buffers[item * devices().size() + i]` lies on `devices()[i]`); the views of an item have one
-/// dtype and count, and so have those of `results` where each rank has one. The work is after what
-/// was queued before on the current stream of each device, and before what will be queued there. In
-/// a group of one nothing is sent: what has a result of its own is copied there. One thread at a
-/// time uses a communicator. All check their buffers first; a wrong one throws ArgumentError and
-/// nothing has been changed. Sums are of floating point types (DTypeError).
+/// One call takes any number of items, so that an implementation can start them together. `buffers`
+/// holds one view per item and rank of this process, grouped by item:
+/// `buffers[item * devices().size() + i]` is on `devices()[i]`. All views of an item have the same
+/// dtype and count. Where every rank has a result, the same holds for `results`.
 ///
-/// A collective that fails later throws CommError (CommTimeoutError, CommAbortedError) or the error
-/// of a device; what it was to write is undefined then, what it was only to read is unchanged, and
-/// every later call throws too.
+/// The work runs after everything already queued on the current stream of each device, and before
+/// everything queued there later. In a group of one device nothing is sent; a separate result is
+/// filled by a copy. Use a communicator from one thread at a time. Each call first checks its
+/// buffers: a wrong one throws ArgumentError and nothing is changed. Sums require floating point
+/// dtypes (else DTypeError).
 ///
-/// What is written through a pointer leaves no trace: who writes into a tensor's memory that others
-/// keep copies of (the weights of a DataParallel) says so by `tensor.storage()->bump_version()`.
+/// A collective that fails later throws CommError (CommTimeoutError, CommAbortedError) or the
+/// device's error. The buffers that it writes are then undefined, and those that it only reads are
+/// unchanged. With NCCL, every later call throws too.
+///
+/// Writes through a raw pointer are not tracked. If other code caches copies of a tensor (as
+/// DataParallel does with weights), call `tensor.storage()->bump_version()` after such a write.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  /// Number of ranks, in all processes.
+  /// The number of ranks in all processes.
   [[nodiscard]] int size() const noexcept { return size_; }
   /// The devices of this process's ranks, in rank order.
   [[nodiscard]] std::span<const Device> devices() const noexcept { return devices_; }
 
-  /// Copies rank 0's buffer of each item into the other ranks' buffers.
+  /// Copies rank 0's buffer of each item to the other ranks' buffers.
   void broadcast(std::span<const BufferView> buffers);
 
-  /// Adds the ranks' buffers of each item: `results[item]`, on rank 0's device, gets the sum and
-  /// may be rank 0's own buffer. The others are only read. A buffer without data (null, count 0)
-  /// counts as zeros; an item needs at least one with data.
-  /// `local` adds in a fixed order: neighbours first, then pairs at distance 2, 4, … of the rank:
-  /// ((0+1)+(2+3))+((4+5)+6). NCCL has an order of its own.
+  /// Sums the ranks' buffers of each item into `results[item]`, which is on rank 0's device and may
+  /// be rank 0's own buffer. The other buffers are only read. A buffer without data (null, count 0)
+  /// counts as zeros; at least one buffer of an item must have data. `local` adds in a fixed order:
+  /// neighbours first, then pairs at distance 2, 4, … in rank: ((0+1)+(2+3))+((4+5)+6). NCCL
+  /// chooses the order itself.
   void reduce(std::span<const BufferView> buffers, std::span<const BufferView> results);
 
-  /// Every rank's buffer of an item becomes the sum of all, added as reduce does: the same bits
-  /// everywhere.
+  /// Replaces every rank's buffer of an item by the sum over all ranks, added as in reduce. The
+  /// bits are the same on every rank.
   void all_reduce(std::span<const BufferView> buffers);
 
-  /// Every rank gets the buffers of all, one behind the other in rank order: `results`, laid out as
-  /// `buffers`, have size() times the count. A rank's buffer may be its own part of its result, and
-  /// else lies outside all results.
+  /// Gives every rank the buffers of all ranks, concatenated in rank order. `results` has the
+  /// layout of `buffers`; each result has size() times the count. A rank's buffer may be its own
+  /// part of its result; otherwise it must lie outside all results.
   void all_gather(std::span<const BufferView> buffers, std::span<const BufferView> results);
 
-  /// The buffers of an item, size() parts of equal length each, are added as reduce does, and rank
-  /// r gets part r of the sum: `results`, laid out as `buffers`, have the count of a part. A rank's
-  /// result may be its own part of its buffer, and else lies outside all buffers.
+  /// Sums the buffers of an item as in reduce and gives rank r part r of the sum. A buffer consists
+  /// of size() parts of equal length. `results` has the layout of `buffers`; each result has the
+  /// count of one part. A rank's result may be its own part of its buffer; otherwise it must lie
+  /// outside all buffers.
   void reduce_scatter(std::span<const BufferView> buffers, std::span<const BufferView> results);
 
-  /// Throws what has ended the communicator, where only the library's answer shows it; once it has
-  /// ended, CommError with the first error's text, or CommAbortedError. Does nothing while it
-  /// works.
+  /// Throws the error that ended the communicator, even if so far only the library knows of it.
+  /// Later calls throw CommError with the first error's text, or CommAbortedError. Does nothing
+  /// while the communicator works, and nothing for `local`.
   virtual void check() {}
 
-  /// Ends what is under way and gives the library's resources back; from any thread, more than once
-  /// too. Calls that run, and later ones, throw CommAbortedError.
-  /// Nothing to do for `local`, whose calls cannot wait for anybody.
+  /// Ends running calls and releases the library's resources. Any thread may call it, any number of
+  /// times. Running calls and later ones throw CommAbortedError. Does nothing for `local`, whose
+  /// calls never wait for other processes.
   virtual void abort() noexcept {}
 
  protected:
   Communicator(std::vector<Device> devices, int size);
 
  private:
-  // Called with views that were checked, in groups of two ranks and more.
+  // Called with checked views, and only in groups of at least two ranks.
   virtual void do_broadcast(std::span<const BufferView> buffers) = 0;
   virtual void do_reduce(std::span<const BufferView> buffers,
                          std::span<const BufferView> results) = 0;
@@ -101,48 +104,53 @@ class Communicator {
   int size_;
 };
 
-/// A group of devices of this process, by copies and adds over the seam: works between any devices.
-/// Throws DeviceError for a device that does not exist or stands in the list twice, ArgumentError
-/// for an empty list.
+/// Returns a communicator for devices of this process that copies and adds through the device
+/// interface. It works between any devices. Throws DeviceError for a device that does not exist or
+/// is listed twice, ArgumentError for an empty list.
 [[nodiscard]] std::unique_ptr<Communicator> make_local_communicator(std::vector<Device> devices);
 
-/// A group of CUDA devices of this process, by NVIDIA's NCCL (libnccl.so.2, 2.17 or newer, opened
-/// at run time), on a communication stream a device. A call returns when its work is done on all
-/// devices, so that an error or a hang is its own; one that takes longer than `timeout` seconds is
-/// aborted and throws CommTimeoutError. Each device needs a GPU of its own; where they share one,
-/// NCCL 2.30 and newer, which can do that as an experiment, has to be asked for with
-/// NCCL_MULTI_RANK_GPU_ENABLE=1. On emulated devices a stand-in takes the library's place.
-/// Throws DeviceError (no library, too old, no CUDA device, a GPU twice), ArgumentError (an empty
-/// list, a timeout that is not positive), CommError where the library refuses, CommTimeoutError.
+/// Returns a communicator for CUDA devices of this process that uses NVIDIA's NCCL (libnccl.so.2,
+/// 2.17 or newer, opened at run time). Each device has its own communication stream.
+///
+/// A call returns when its work is done on all devices, so an error or a hang belongs to that call.
+/// A call that takes longer than `timeout` seconds is aborted and throws CommTimeoutError. Each
+/// device must be a different GPU. NCCL 2.30 and newer can share a GPU between devices as an
+/// experiment, if NCCL_MULTI_RANK_GPU_ENABLE=1 is set. Emulated devices use a fake NCCL.
+///
+/// Throws DeviceError (no library, one that is too old, a device that is not CUDA, a GPU listed
+/// twice), ArgumentError (an empty list, a timeout that is not positive), CommError if the library
+/// reports an error, CommTimeoutError.
 [[nodiscard]] std::unique_ptr<Communicator> make_nccl_communicator(std::vector<Device> devices,
                                                                    double timeout = 600);
 
-/// Which communicator DataParallel and its primitives use.
+/// The communicator that DataParallel and its primitives use. A group of one device always uses
+/// local.
 enum class CommunicatorKind : std::uint8_t {
-  /// nccl between CUDA devices that are GPUs of their own, where the library opens; else local
+  /// nccl if all devices are different, real GPUs and the library can be opened; otherwise local
   automatic,
   local,
-  nccl,  ///< nccl, and DeviceError where that cannot be
+  nccl,  ///< always nccl; throws DeviceError where that is not possible
 };
 struct CommunicatorOptions {
   CommunicatorKind kind = CommunicatorKind::automatic;
-  double timeout = 600;  ///< seconds that a collective over NCCL may take
+  double timeout = 600;  ///< the longest time in seconds that a collective over NCCL may take
 };
 
-/// What set_communicator_options said last, else the environment: BRAID_COMMUNICATOR (automatic,
-/// local, nccl) and BRAID_COMMUNICATOR_TIMEOUT (seconds). Throws ArgumentError if these are
-/// something else.
+/// Returns the options last set by set_communicator_options. Without them, returns those of the
+/// environment: BRAID_COMMUNICATOR (automatic, local, nccl) and BRAID_COMMUNICATOR_TIMEOUT
+/// (seconds). Throws ArgumentError if these have other values.
 [[nodiscard]] CommunicatorOptions communicator_options();
-/// For all that is made from now on; those that were kept are given up, as by reset_communicators.
-/// Throws ArgumentError for a timeout that is not positive.
+/// Sets the options of all communicators created from now on, and calls reset_communicators. Throws
+/// ArgumentError for a timeout that is not positive.
 void set_communicator_options(const CommunicatorOptions& options);
 
-/// The communicator over these devices: the one place where it is chosen. Those of NCCL are kept
-/// for the process, also after an error, so that nobody goes on unaware; any thread may use them.
-/// Throws as the functions that make them; ArgumentError (the options).
+/// Returns the communicator for these devices. Only this function chooses the kind. Communicators
+/// are kept for the process, also after an error, so that no caller misses the error. Any thread
+/// may use them. Throws what the functions that make them throw, and ArgumentError for wrong
+/// options.
 [[nodiscard]] std::shared_ptr<Communicator> communicator_over(std::span<const Device> devices);
-/// Forgets the communicators that communicator_over has kept, so that the next use makes new ones:
-/// what to do after a CommError. They end with their last user.
+/// Forgets the communicators kept by communicator_over, so that the next use makes new ones. Call
+/// it after a CommError. A forgotten communicator is destroyed with its last user.
 void reset_communicators();
 
 }  // namespace braid::parallel

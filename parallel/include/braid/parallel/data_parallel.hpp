@@ -23,70 +23,71 @@ namespace braid::parallel {
 
 template <class M> struct DataParallel;
 
-/// A module that wants what its replicas have in plain fields (counters, flags) when they have
-/// ended: `void sync_state(std::span<const M> replicas) const` is called on the wrapped module
-/// after each call over several devices, or shards, before outputs are joined; not after one that
-/// failed. On one device the module itself ran, and has them. What it sets is `mutable`, as what a
-/// forward sets.
+/// A module that collects values from plain fields (counters, flags) of its replicas.
+/// `void sync_state(std::span<const M> replicas) const` is called on the wrapped module after each
+/// call over several devices or shards, before outputs are gathered. It is not called after a call
+/// that failed, nor with one device and no shards, where the module itself runs. The fields that it
+/// sets must be `mutable`, like those that a forward sets.
 template <class M>
 concept SyncsState =
     requires(const M& module, std::span<const M> replicas) { module.sync_state(replicas); };
 
-/// What becomes of the buffers that replicas write in training (the running statistics of
-/// BatchNorm).
+/// How to merge the buffers that replicas write in training (BatchNorm's running statistics).
 enum class MergeBuffers : std::uint8_t {
-  replica0,  ///< those of replica 0 stay, the others are lost
-  /// floating point ones become the mean over the replicas, weighted by their rows; others are
-  /// replica 0's
+  replica0,  ///< keep those of replica 0, discard the others
+  /// floating point buffers become the mean over the replicas, weighted by their rows; other
+  /// buffers are taken from replica 0
   mean
 };
 
-/// Where the optimizer's step happens.
+/// Where the optimizer's step runs.
 enum class Update : std::uint8_t {
-  /// on the module's own parameters; the other devices get what has changed at the next call
+  /// on the module's own parameters; the next call sends changed ones to the other devices
   first,
-  /// on every device, by LocalUpdate: no parameter is sent in training. Of weights that others
-  /// write meanwhile, one call at a time
+  /// on every device, by LocalUpdate: training sends no parameters. Calls must not overlap if other
+  /// code writes the weights meanwhile
   local
 };
 
-/// What DataParallel and data_parallel can be told beside the devices. How the batch is cut (split,
-/// chunk_sizes, weights): ScatterOptions. On one device nothing is cut, but in shards.
+/// The options of DataParallel and data_parallel besides the devices. ScatterOptions explains how
+/// the batch is split (split, chunk_sizes, weights). On one device the batch is split only into
+/// shards.
 struct DataParallelOptions {
-  /// where the outputs are joined; default: the first device
+  /// the device of the gathered output; default: the first device
   std::optional<Device> output_device = {};
-  int dim = 0;  ///< the dimension that is split and joined
-  /// that each argument is split along; those beyond the list along `dim`
+  int dim = 0;  ///< the dim along which the batch is split and outputs are gathered
+  /// the dim along which each argument is split; arguments beyond the list use `dim`
   std::vector<int> dims = {};
-  /// that each element of an output which is a tuple is joined along; those beyond the list along
-  /// `dim`
+  /// for an output that is a tuple: the dim along which each element is gathered; elements beyond
+  /// the list use `dim`
   std::vector<int> output_dims = {};
   Split split = Split::ceil;
   std::vector<std::int64_t> chunk_sizes = {};
   std::vector<double> weights = {};
   MergeBuffers merge_buffers = MergeBuffers::replica0;
-  /// DataParallel keeps the copies of the weights between its calls, and copies anew what has
-  /// changed
+  /// keep the copies of the weights between calls, and copy only what has changed; DataParallel
+  /// only
   bool cache = true;
-  /// Above 0: the same bits for any number of devices, one included. The batch is cut in
-  /// min(shards, rows) chunks by the balanced rule, each is computed by itself, and every sum over
-  /// the batch (gradients, BatchNorm's statistics) is taken over the shards in the fixed order of
-  /// Communicator::reduce. A device computes consecutive shards, one after the other: smaller
-  /// pieces of work, the price of it. Random numbers and sums that the model itself takes over its
-  /// input are then a shard's. Not with chunk_sizes or weights; needs a device at least.
+  /// Above 0: the results have the same bits for any number of devices, including one. The batch is
+  /// split into min(shards, rows) virtual replicas by the balanced rule. Each is computed
+  /// separately, and every sum over the batch (gradients, BatchNorm's statistics) is added in the
+  /// fixed order of Communicator::reduce. A device computes consecutive shards sequentially: the
+  /// pieces of work are smaller, which costs speed. Random tensors that the model creates, and sums
+  /// that it computes over its input, are then per shard. Cannot be combined with chunk_sizes or
+  /// weights. Requires at least one device.
   int shards = 0;
-  Update update = Update::first;  ///< DataParallel alone; local: not with shards
-  /// Most bytes of gradients that are added in one call. On CUDA devices each call is made as soon
-  /// as its gradients are there, on streams of their own, while the rest of backward goes on (over
-  /// NCCL that of the other devices: the first one's thread waits for the library); with
-  /// Update::local the calls come after backward. On the CPU, where all cores compute, the sums are
-  /// one call at the end.
+  Update update = Update::first;  ///< DataParallel only; local cannot be combined with shards
+  /// The maximum bytes of gradients that are summed in one call. On CUDA devices each call starts
+  /// as soon as its gradients are ready, on separate streams, while the rest of backward continues.
+  /// With NCCL only the other devices continue: the first device's thread waits for the library.
+  /// With Update::local the calls come after backward. On the CPU, where all cores already compute,
+  /// one call at the end makes all sums.
   std::size_t bucket_bytes = kBucketBytes;
 };
 
 namespace detail {
 
-/// True if a DataParallel is somewhere in the type.
+/// True if the type contains a DataParallel.
 template <class T> constexpr bool holds_data_parallel();
 template <class T> struct HoldsDataParallel {
   static constexpr bool elements() { return false; }
@@ -116,37 +117,38 @@ template <class M> constexpr void check_not_nested() {
 }
 
 [[nodiscard]] ScatterOptions scatter_options(const DataParallelOptions& options);
-/// Devices that exist, each once; the output device too.
+/// Throws unless all devices and the output device exist, each device is listed once, and the
+/// options fit together.
 void check_group(const char* op, std::span<const Device> devices,
                  const DataParallelOptions& options);
-/// Warns, once per process, of GPUs of which one will hold up another, where the rows are not
-/// chosen.
+/// Warns, once per process, if one GPU will slow down the others and no row counts are set.
 void warn_of_unequal(std::span<const Device> devices, const DataParallelOptions& options);
 void check_not_local(const DataParallelOptions& options);
 void check_local(const DataParallelOptions& options, std::span<const Device> devices);
-/// All tensors of the module are on the first device, else DeviceError.
+/// Throws DeviceError unless all tensors of the module are on the first device.
 void check_placement(const tree::Flat& module, Device first);
-/// Not inside of a replica, where the type did not show it.
+/// Throws ArgumentError if the caller runs inside a replica. This finds nested DataParallels that
+/// check_not_nested cannot see in the types.
 void check_outermost();
 [[noreturn]] void cannot_gather(const char* signature);
 
-/// The arguments as one tree. Parameters among them are shared, not copied.
+/// Returns the arguments as one tree. Parameters among them are shared, not copied.
 template <class... A> [[nodiscard]] std::tuple<std::decay_t<A>...> arguments(const A&... args) {
   const tree::Sharing sharing;
   return std::tuple<std::decay_t<A>...>(args...);
 }
 
-/// The random ops of one call, whatever it is split into: every replica draws from the streams that
-/// one undivided call would take, for its own rows of the batch.
+/// The random ops of one call, for any split: every replica draws from the streams that one
+/// undivided call would take, for its own rows of the batch.
 class RandomSplit {
  public:
   explicit RandomSplit(const DataParallelOptions& options);
   ~RandomSplit();
   RandomSplit(const RandomSplit&) = delete;
   RandomSplit& operator=(const RandomSplit&) = delete;
-  /// The rows of the next replica, those of its first tensor that has the dimension.
+  /// Adds the next replica. Its rows are those of its first tensor that has the split dim.
   void add(const tree::Flat& input);
-  /// A replica's part, while its call lives.
+  /// Sets the random state of a replica for the duration of its call.
   class Scope {
    public:
     Scope(RandomSplit& split, std::size_t replica)
@@ -172,17 +174,17 @@ template <class I> void add_rows(RandomSplit& random, const I& input) {
   else random.add(tree::Flat());
 }
 
-/// The buffers of the replicas before a call, and what they have become after it.
+/// Compares the buffers of the replicas before and after a call, and merges them.
 class BufferMerge {
  public:
   BufferMerge();
   ~BufferMerge();
   BufferMerge(const BufferMerge&) = delete;
   BufferMerge& operator=(const BufferMerge&) = delete;
-  /// What is never added is never merged.
+  /// Records the buffers of a replica before the call. Merging needs at least two replicas.
   void add(const tree::Flat& replica);
   [[nodiscard]] bool any() const noexcept;
-  /// Writes the means into the module's buffers that any replica has written.
+  /// Writes the mean into each of the module's buffers that any replica has written.
   void finish(const tree::Flat& module, const RandomSplit& rows) const;
 
  private:
@@ -193,7 +195,7 @@ class BufferMerge {
   std::vector<std::vector<Copy>> replicas_;  // [replica][buffer]
 };
 
-/// The cache of one DataParallel: a copy of that one has a cache of its own.
+/// The cache of one DataParallel. A copy of the DataParallel gets a separate cache.
 class CacheOwner {
  public:
   CacheOwner();
@@ -209,10 +211,11 @@ class CacheOwner {
   std::shared_ptr<ReplicaCache> cache_;
 };
 
-/// The weights of one DataParallel with Update::local; a copy of that one has its own.
+/// The weights of one DataParallel with Update::local. A copy of the DataParallel gets separate
+/// ones.
 class LocalOwner {
  public:
-  LocalOwner();  ///< none, for the other updates
+  LocalOwner();  ///< empty, for the other updates
   LocalOwner(const std::vector<Device>& devices, std::size_t bucket_bytes);
   LocalOwner(const LocalOwner&);
   LocalOwner(LocalOwner&&) noexcept;
@@ -220,7 +223,7 @@ class LocalOwner {
   LocalOwner& operator=(LocalOwner&&) noexcept;
   ~LocalOwner();
   [[nodiscard]] LocalReplicas* get() const noexcept { return replicas_.get(); }
-  /// Up to date with the module, which has to be on the first of the devices.
+  /// Updates the copies from the module, which must be on the first device, and returns them.
   [[nodiscard]] const std::shared_ptr<LocalReplicas>& refreshed(const tree::Flat& module) const;
   [[nodiscard]] ReplicateBytes last() const;
   void zero_grad() const noexcept;
@@ -229,8 +232,8 @@ class LocalOwner {
   std::shared_ptr<LocalReplicas> replicas_;
 };
 
-/// A cache for the time of a call; null where there is none, or while another call uses it: what is
-/// in its copies may be written by one call at a time.
+/// Locks a cache for one call. Null if there is no cache or another call uses it, because only one
+/// call at a time may write the cached copies.
 class CacheUse {
  public:
   explicit CacheUse(std::shared_ptr<ReplicaCache> cache);
@@ -243,11 +246,11 @@ class CacheUse {
   std::shared_ptr<ReplicaCache> cache_;
 };
 
-/// A replica's part of the input, for each: of each device that gets rows, or of each shard.
+/// Splits the input into parts: one for each device that gets rows, or one for each shard.
 [[nodiscard]] Shards parts_of(const tree::Flat& input, std::span<const Device> devices,
                               const DataParallelOptions& options);
 
-/// The outputs of the replicas as one, where and how the options say.
+/// Gathers the outputs of the replicas as the options say.
 [[nodiscard]] std::vector<Tensor> join_outputs(std::span<const tree::Flat> outputs,
                                                Device output_device,
                                                const DataParallelOptions& options);
@@ -259,14 +262,14 @@ template <class R>
   return with_leaves(outputs.front(), leaves);
 }
 
-/// The options of a DataParallel, shared by its copies. Not a member by value: most programs then
-/// never compile what copies them.
+/// The options of a DataParallel, shared by its copies. They are held by pointer so that most
+/// programs need not compile the code that copies them.
 [[nodiscard]] std::shared_ptr<const DataParallelOptions> kept_options(
     const DataParallelOptions& options);
 [[nodiscard]] std::shared_ptr<const DataParallelOptions> kept_options(
     std::optional<Device> output_device, int dim);
 
-/// Scatter, replicate, parallel_apply: the outputs of the replicas, each on its device.
+/// Scatter, replicate, parallel_apply. Returns the replicas' outputs, each on its device.
 template <class M, class I>
 auto replica_outputs(const M& module, const I& input, const std::vector<Device>& devices,
                      const DataParallelOptions& options, const CacheOwner* owner,
@@ -301,7 +304,7 @@ auto replica_outputs(const M& module, const I& input, const std::vector<Device>&
   }
 }
 
-/// One device: the module with its arguments moved there.
+/// The call on one device: moves the arguments there and calls the module.
 template <class M, class I>
 auto whole_call(const M& module, const I& input, Device device, const DataParallelOptions& options)
     -> Output<M, I> {
@@ -312,7 +315,8 @@ auto whole_call(const M& module, const I& input, Device device, const DataParall
   return is_on(input, device) ? call(module, input) : call(module, moved_to(input, device));
 }
 
-/// One device and no shards: the module itself. Else: scatter, replicate, parallel_apply, gather.
+/// With one device and no shards, calls the module itself. Otherwise: scatter, replicate,
+/// parallel_apply, gather.
 template <class M, class I>
 Output<M, I> split_call(const M& module, const I& input, const std::vector<Device>& devices,
                         const DataParallelOptions& options, const CacheOwner* owner = nullptr,
@@ -337,30 +341,31 @@ Output<M, I> split_call(const M& module, const I& input, const std::vector<Devic
 
 }  // namespace detail
 
-/// Splits the batch over devices, runs a replica of the module on each at the same time, and joins
-/// the outputs: `DataParallel model(Net{});`.
+/// Splits the batch over devices, runs a replica of the module on each device in parallel, and
+/// gathers the outputs: `DataParallel model(Net{});`.
 ///
 /// Forward     scatter → replicate on the devices that get rows → parallel_apply → gather. With one
-///             device, the module itself with the arguments moved there; with an empty list, the
-///             module itself with the arguments as they are
-/// Placement   with several devices the module stays where it is, and has to be on the first one:
-///             `to(model, device)`; with one it is moved there at construction
-/// Arguments   any number of trees (split) and plain values (given to every replica); their tensors
-///             may be on any device
-/// Output      a tree of tensors on output_device, which is the first device unless told otherwise;
-///             of several devices nothing else can be joined
-/// Gradient    of a loss of the joined output: the same as on one device, summed over the replicas
-///             into the module's own parameters
-/// Throws      at construction: DeviceError for devices that do not exist or are there twice. At
-///             each call: DeviceError `module must have its parameters and buffers on device cpu:0
-///             (device_ids[0]) but found one of them on device: cpu:1 (parameter 'fc.weight')`;
-///             ReplicaError; what scatter and gather throw. In a backward: ReplicaError for what
-///             goes wrong in an op that a replica has recorded ArgumentError in a replica of
-///             another DataParallel, where the type of the model did not show it
-/// Notes       what replicas write to plain fields is lost, but see SyncsState; what replica 0
-///             writes in place to buffers stays. A copy has weights of its own.
-///             `DataParallel(DataParallel(x))` is a copy of the inner one; nesting is an error at
-///             compile time
+///             device: calls the module with the arguments moved there. With an empty list: calls
+///             the module with the arguments unchanged.
+/// Placement   with several devices the module stays where it is and must be on the first one:
+///             `to(model, device)`. With one device the constructor moves it there.
+/// Arguments   any number of trees (split) and plain values (passed to every replica). Their
+///             tensors may be on any device.
+/// Output      a tree of tensors on output_device, by default the first device. With several
+///             devices other types cannot be gathered.
+/// Gradient    for a loss of the gathered output: the same as on one device, summed over the
+///             replicas into the module's own parameters
+/// Throws      at construction: DeviceError for a device that does not exist or is listed twice.
+///             At each call: DeviceError
+///             `module must have its parameters and buffers on device cpu:0 (device_ids[0]) but
+///             found one of them on device: cpu:1 (parameter 'fc.weight')`; ReplicaError; what
+///             scatter and gather throw; ArgumentError inside a replica of another DataParallel
+///             if the type of the model did not show it.
+///             In a backward: ReplicaError for an error in an op that a replica recorded.
+/// Notes       values that replicas write to plain fields are lost, except with SyncsState.
+///             In-place writes of replica 0 to buffers are kept. A copy has separate weights.
+///             `DataParallel(DataParallel(x))` is a copy of the inner one; nesting does not
+///             compile.
 template <class M> struct DataParallel : nn::Module {
   M module;
 
@@ -369,7 +374,7 @@ template <class M> struct DataParallel : nn::Module {
       : DataParallel(std::move(m), on, detail::kept_options(output_device, dim)) {}
   DataParallel(M&& m, const DeviceList& on, const DataParallelOptions& options)
       : DataParallel(std::move(m), on, detail::kept_options(options)) {}
-  /// A model is moved in, or cloned before: `DataParallel(std::move(model))`,
+  /// Deleted: move the model in, or clone it first. `DataParallel(std::move(model))`,
   /// `DataParallel(clone(model))`.
   template <class U, class... A>
     requires(std::is_lvalue_reference_v<U> && std::same_as<std::remove_cvref_t<U>, M>)
@@ -383,10 +388,10 @@ template <class M> struct DataParallel : nn::Module {
                               local_.get());
   }
 
-  /// The replicas' outputs, not joined: output i is on the i-th device, and may be of any type. One
-  /// device or none gives one output; with shards there is one for each.
-  /// Losses taken where the data is need no gather of large outputs:
-  /// `total(model.replicas(x, y), device).mean()` is the exact loss of the batch.
+  /// Returns the replicas' outputs without gathering them. Output i is on the i-th device and may
+  /// have any type. With one device or none there is one output; with shards, one for each shard.
+  /// Computing losses where the data is avoids gathering large outputs: `total(model.replicas(x,
+  /// y), device).mean()` is the exact loss of the batch.
   template <class... A>
     requires std::invocable<const M&, const std::decay_t<A>&...>
   auto replicas(const A&... args) const {
@@ -401,19 +406,20 @@ template <class M> struct DataParallel : nn::Module {
     return detail::replica_outputs(module, input, devices_, *options_, &cache_, local_.get());
   }
 
-  /// The module, as `->` of a pointer to it: `model->fc.weight`.
+  /// Accesses the module like a pointer: `model->fc.weight`.
   [[nodiscard]] const M* operator->() const noexcept { return &module; }
   [[nodiscard]] M* operator->() noexcept { return &module; }
 
-  /// What the last call sent to the other devices, and what it found there (with options.cache, or
-  /// Update::local; calls that begin while another one runs are not seen).
+  /// Returns the bytes of weights that the last call sent to the other devices, and those that were
+  /// already there. Requires options.cache or Update::local. Calls that begin while another one
+  /// runs are not counted.
   [[nodiscard]] ReplicateBytes replicate_bytes() const {
     ReplicateBytes bytes = cache_.last();
     bytes += local_.last();
     return bytes;
   }
 
-  /// For LocalUpdate. Throws ArgumentError without `update = Update::local`.
+  /// Used by LocalUpdate. Throws ArgumentError without `update = Update::local`.
   [[nodiscard]] std::shared_ptr<detail::LocalReplicas> local_replicas() const {
     detail::check_local(*options_, devices_);
     const tree::Flat flat = tree::flatten(module);
@@ -421,10 +427,10 @@ template <class M> struct DataParallel : nn::Module {
     return local_.refreshed(flat);
   }
 
-  /// Removes all gradients: the module's, and with Update::local those that wait on the other
-  /// devices. `zero_grad(model)` calls it; of the module alone it would leave these.
+  /// Removes all gradients: the module's, and with Update::local also those on the other devices.
+  /// `zero_grad(model)` does the same; `zero_grad(model.module)` leaves those of the other devices.
   void zero_grad() const { braid::zero_grad(*this); }
-  /// What zero_grad of a tree calls where it finds it: see braid::zero_grad.
+  /// Called by braid::zero_grad of a tree that contains this object.
   void braid_clear_gradients() const noexcept { local_.zero_grad(); }
 
   BRAID_FIELDS(module)
@@ -456,8 +462,8 @@ template <class M> DataParallel(M, DeviceList, std::optional<Device>) -> DataPar
 template <class M> DataParallel(M, DeviceList, std::optional<Device>, int) -> DataParallel<M>;
 template <class M> DataParallel(M, DeviceList, DataParallelOptions) -> DataParallel<M>;
 
-/// DataParallel as a function, for a module that is already on the first device; an input that is a
-/// std::tuple is the list of arguments, any other the one argument.
+/// DataParallel as a function, for a module that is already on the first device. An input that is a
+/// std::tuple is the list of arguments; any other input is the only argument.
 template <class M, class I>
 auto data_parallel(const M& module, const I& input, const DeviceList& on = devices(),
                    DataParallelOptions options = {}) {

@@ -7,8 +7,8 @@
 
 namespace braid::parallel {
 
-/// The devices of a group, as `devices()` gives them, or written down: `{0, 1}` (indices of the
-/// best device's type), `{"cpu:0", "cpu:1"}`, `{}`.
+/// The devices of a group: the result of `devices()`, or a list such as `{0, 1}` (indices of the
+/// best device's type), `{"cpu:0", "cpu:1"}` or `{}`.
 class DeviceList {
  public:
   DeviceList() = default;
@@ -22,8 +22,8 @@ class DeviceList {
   std::vector<Device> list_;
 };
 
-/// Throws DeviceError, naming `op`, unless every device exists and stands in the list once:
-/// `op: expected each device once, got cpu:1 twice`.
+/// Throws DeviceError unless every device exists and is listed only once. The text begins with
+/// `op`: `op: expected each device once, got cpu:1 twice`.
 void check_devices(const char* op, std::span<const Device> devices);
 
 }  // namespace braid::parallel

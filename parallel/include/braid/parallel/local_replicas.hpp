@@ -11,29 +11,30 @@
 
 namespace braid::parallel::detail {
 
-/// The weights of a model on every device of a group, each a leaf with a gradient of its own; the
-/// first device's are the model's own. Kept equal by equal steps; what somebody else has written in
-/// the model since is sent again.
+/// The weights of a model on every device of a group. Each copy is a leaf with a separate gradient;
+/// those of the first device are the model's own parameters. Equal optimizer steps keep the copies
+/// equal. Parameters that other code has written since then are sent again.
 class LocalReplicas {
  public:
-  /// `bucket_bytes`: of gradients that are summed and sent in one call.
+  /// `bucket_bytes`: the maximum bytes of gradients that are summed and sent in one call.
   LocalReplicas(std::vector<Device> devices, std::size_t bucket_bytes)
       : devices_(std::move(devices)), bucket_bytes_(bucket_bytes) {}
 
-  /// Makes the copies, or brings them up to date with the model's parameters, each of them once and
-  /// defined.
-  /// Throws ArgumentError if they are others than at the first time: by number, shape, dtype or
-  /// device.
+  /// Makes the copies, or updates them from the model's parameters. Each parameter must be defined
+  /// and appear once. Throws ArgumentError if the parameters differ from those of the first call in
+  /// number, shape, dtype or device.
   void refresh(std::span<const Tensor> parameters);
-  /// The same for those that there are, between a forward and the optimizer's step: what need not
-  /// be sent is not counted again.
+  /// Updates the existing copies between a forward and the optimizer's step. Parameters that need
+  /// not be sent are not counted again.
   void refresh_for_step();
-  /// After all have taken the same step: the copies are what the model's parameters are.
+  /// Called after all devices have taken the same step: marks the copies as equal to the
+  /// parameters.
   void stepped();
-  /// Some optimizers have changed what others have not: their next steps would differ.
+  /// Marks the copies as inconsistent: only some of the optimizers have changed them, so their next
+  /// steps would differ.
   void set_torn(bool torn) noexcept { torn_ = torn; }
   [[nodiscard]] bool torn() const noexcept { return torn_; }
-  /// Removes the gradients of the copies, not those of the model's own.
+  /// Removes the gradients of the copies, but not those of the model's own parameters.
   void zero_grad() noexcept;
 
   [[nodiscard]] const std::vector<Device>& devices() const noexcept { return devices_; }
@@ -59,12 +60,12 @@ class LocalReplicas {
   std::vector<Device> devices_;
   std::size_t bucket_bytes_;
   std::vector<std::vector<Tensor>> copies_;
-  std::vector<Seen> seen_;  // of each parameter, when it was equal everywhere
+  std::vector<Seen> seen_;  // of each parameter, when all copies were last equal
   ReplicateBytes last_;
   bool torn_ = false;
 };
 
-/// The parameters of a tree, each once, in the order of its leaves.
+/// Returns the parameters of a tree, each once, in the order of its leaves.
 [[nodiscard]] std::vector<Tensor> distinct_parameters(const tree::Flat& flat);
 
 }  // namespace braid::parallel::detail

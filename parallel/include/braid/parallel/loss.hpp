@@ -6,23 +6,23 @@
 #include <braid/core/ops/loss.hpp>
 #include <braid/core/tensor.hpp>
 
-// The loss of a batch from those of its parts.
+// The loss of a whole batch, computed from the losses of its parts.
 namespace braid::parallel {
 
-/// Sum and count of the whole batch from those of its parts, which may be on any devices:
-/// `total(model.replicas(x, y), device).mean()`.
+/// Adds the sums and counts of the parts, which may be on any devices: `total(model.replicas(x, y),
+/// device).mean()` is the loss of the whole batch.
 ///
 /// Shapes    sums and counts of one element each; the results have no dimensions
-/// Gradient  of each part on its device
+/// Gradient  for each part, on its device
 /// Throws    ArgumentError for no parts or undefined ones; DeviceError for a device that does not
-///           exist; ShapeError; DTypeError for parts of several types
+///           exist; ShapeError; DTypeError for parts of different dtypes
 [[nodiscard]] LossSum total(std::span<const LossSum> parts, Device device);
 [[nodiscard]] inline LossSum total(const std::vector<LossSum>& parts, Device device) {
   return total(std::span<const LossSum>(parts), device);
 }
 
-/// Σ means[i] rows[i] / Σ rows: the mean over a batch from the means over its chunks, whose plain
-/// mean is another number where they differ in size.
+/// Returns Σ means[i] rows[i] / Σ rows: the mean over a batch from the means of its chunks. The
+/// plain mean of the means differs from it if the chunks differ in size.
 ///
 /// Shapes    means [m], floating point; rows m numbers >= 0, not all of them 0 (`chunk_sizes`,
 ///           without its empty chunks) → no dimensions

@@ -1,19 +1,19 @@
 #pragma once
 
 /// \file
-/// All of braid::parallel: DataParallel and what it is made of, scatter, replicate, parallel_apply
-/// and gather, each usable alone; losses of parts of a batch;
-/// collectives over the devices of a group.
+/// All of braid::parallel: DataParallel and its parts scatter, replicate, parallel_apply and
+/// gather, each of which can be used alone; losses of parts of a batch; collectives over the
+/// devices of a group.
 ///
-/// Shapes    a batch is cut along dim 0 unless told otherwise; a chunk has the other dims whole
-/// Types     any for what is moved; floating point for what is summed
-/// Device    inputs on any; the model on the first device of the group; outputs there unless told
-///           otherwise
-/// Gradient  of a loss of the joined output that of one device, summed over the replicas, and
-///           gradients of gradients
-/// Throws    ReplicaError with what a replica has thrown nested; DeviceError, ShapeError,
+/// Shapes    a batch is split along dim 0 by default; a chunk keeps the sizes of the other dims
+/// Types     any dtype for copies; floating point for sums
+/// Device    inputs on any device; the model on the first device of the group; outputs there by
+///           default
+/// Gradient  of a loss of the gathered output: the same as on one device, summed over the replicas;
+///           gradients of gradients work
+/// Throws    ReplicaError, with a replica's exception nested; DeviceError, ShapeError,
 ///           ArgumentError: `op: expected …, got …`, before anything is changed
-/// Source    torch.nn.parallel.DataParallel; where Braid differs: docs/notes/data_parallel.md
+/// Source    torch.nn.parallel.DataParallel; the differences: docs/notes/data_parallel.md
 #include <braid/parallel/communicator.hpp>
 #include <braid/parallel/cost_model.hpp>
 #include <braid/parallel/data_parallel.hpp>

@@ -15,7 +15,7 @@ namespace detail {
 template <class T> inline constexpr bool is_tuple = false;
 template <class... E> inline constexpr bool is_tuple<std::tuple<E...>> = true;
 
-/// A tuple is the list of arguments, anything else the one argument.
+/// A tuple is the list of arguments; anything else is the only argument.
 template <class M, class I> decltype(auto) call(const M& module, const I& input) {
   if constexpr (is_tuple<I>) return std::apply(module, input);
   else return module(input);
@@ -23,7 +23,7 @@ template <class M, class I> decltype(auto) call(const M& module, const I& input)
 template <class M, class I>
 using Output = std::decay_t<decltype(call(std::declval<const M&>(), std::declval<const I&>()))>;
 
-/// All tensors are on the device.
+/// True if all tensors are on the device.
 [[nodiscard]] bool all_on(const tree::Flat& flat, Device device);
 template <class T> [[nodiscard]] bool is_on(const T& t, Device device) {
   if constexpr (tree::IsTensor<T>) return !t.defined() || t.device() == device;
@@ -35,21 +35,21 @@ template <class T> [[nodiscard]] T moved_to(const T& t, Device device) {
   return tree::map(t, [device](const std::string&, const Tensor& x) { return x.to(device); });
 }
 
-/// Of the first tensor in the tree, if there is one.
+/// Returns the device of the first defined tensor in the tree, if there is one.
 [[nodiscard]] std::optional<Device> first_device(const tree::Flat& flat);
-/// Checks the lengths, and finds the devices where none are given: resolve(context, i) gives that
-/// of input i.
+/// Checks the lengths, and resolves the devices if none are given: resolve(context, i) returns the
+/// device of input i.
 [[nodiscard]] std::vector<Device> apply_devices(
     std::size_t modules, std::size_t inputs, const std::vector<Device>& given,
     std::optional<Device> (*resolve)(const void* context, std::size_t i), const void* context);
-/// job(context, i) on devices[i]'s worker, all at once; throws ReplicaError after all are done.
-/// `shards`: they are shards of one batch, and several may be on one device, which then runs one at
-/// a time.
+/// Runs job(context, i) on devices[i]'s worker, all in parallel. Throws ReplicaError after all have
+/// ended. `shards`: the replicas are virtual replicas of one batch. Several may be on one device,
+/// which then runs one at a time.
 void apply(std::span<const Device> devices, void (*job)(void* context, std::size_t i),
            void* context, bool shards);
 
-/// modules[i] with inputs[i] on on[i]; what within(i) makes lives on the thread of replica i while
-/// it runs. `move`: outputs that are elsewhere come there.
+/// Calls modules[i] with inputs[i] on on[i]. The object returned by within(i) lives on the thread
+/// of replica i during the call. `move`: moves outputs on other devices to on[i].
 template <class M, class I, class W>
 auto apply_within(const std::vector<M>& modules, const std::vector<I>& inputs,
                   std::span<const Device> on, W within, bool move, bool shards) {
@@ -82,15 +82,18 @@ auto apply_within(const std::vector<M>& modules, const std::vector<I>& inputs,
 
 }  // namespace detail
 
-/// Calls modules[i] with inputs[i] for all i at the same time, each on the worker thread of its
-/// device, the first on the calling thread, and gives the outputs in order. An input that is a
-/// std::tuple is the list of arguments; any other is the one argument. Modules that return nothing
-/// give nothing. The workers have the caller's gradient mode. With `devices`, what an output has
-/// elsewhere is moved to its device; without them the device of an input's first tensor counts.
-/// Throws ReplicaError if calls threw, after all have ended:
-/// `Caught <Type> in replica i on device d: …` of the lowest index, the original nested;
-/// ArgumentError if the lengths differ; DeviceError if a device does not exist, is there twice, or
-/// cannot be resolved
+/// Calls modules[i] with inputs[i] for all i in parallel and returns the outputs in order. Each
+/// call runs on the worker thread of its device, the first one on the calling thread.
+///
+/// An input that is a std::tuple is the list of arguments; any other input is the only argument. If
+/// the modules return void, so does parallel_apply. The workers use the caller's gradient mode.
+/// With `devices`, output tensors on another device are moved to the replica's device. Without it,
+/// each call uses the device of its input's first tensor.
+///
+/// After all calls have ended, throws ReplicaError if any of them threw: `Caught <Type> in replica
+/// i on device d: …` for the lowest index, with the original exception nested. Throws ArgumentError
+/// if the lengths differ, and DeviceError if a device does not exist, is listed twice, or cannot be
+/// resolved.
 template <class M, class I>
 auto parallel_apply(const std::vector<M>& modules, const std::vector<I>& inputs,
                     const DeviceList& devices = {}) {

@@ -3,19 +3,18 @@
 
 namespace braid::parallel {
 
-/// In which order the lines come out that replicas print (braid::print) while they run at the same
-/// time.
+/// The order of the lines that replicas print (braid::print) while they run in parallel.
 enum class PrintOrder : std::uint8_t {
-  thread,  ///< as they are printed: another order in every run
-  /// those of replica 0, then those of replica 1, …: a replica's are kept until it and all before
-  /// it have ended
+  thread,  ///< as they are printed; the order differs from run to run
+  /// the lines of replica 0, then those of replica 1, …: a replica's lines are buffered until it
+  /// and all replicas before it have ended
   replica
 };
 
-/// Of this process. Until it is set: BRAID_PRINT_ORDER, `thread` (the default) or `replica`. Throws
-/// ArgumentError for another name there. Any thread may call.
+/// Returns the process's order. Until it is set, BRAID_PRINT_ORDER gives it: `thread` (the default)
+/// or `replica`. Throws ArgumentError if the variable has another value. Thread-safe.
 [[nodiscard]] PrintOrder print_order();
-/// For the calls that begin after it.
+/// Sets the order of the calls that begin later. Thread-safe.
 void set_print_order(PrintOrder order);
 
 }  // namespace braid::parallel

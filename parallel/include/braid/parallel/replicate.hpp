@@ -11,14 +11,14 @@ namespace braid::parallel {
 
 class ReplicaCache;
 
-/// Most bytes of a flat buffer of copies, and of gradients that are added in one call; a larger
-/// tensor is alone.
+/// The maximum bytes of a flat buffer of copies, and of gradients that are summed in one call. A
+/// larger tensor gets a separate buffer.
 inline constexpr std::size_t kBucketBytes = 10 * 1024 * 1024;
 
-/// What the last forward put on the other devices, over all of them.
+/// The bytes of weights on the other devices in the last forward, summed over these devices.
 struct ReplicateBytes {
   std::size_t copied = 0;  ///< sent there
-  std::size_t cached = 0;  ///< was there already
+  std::size_t cached = 0;  ///< already there
   ReplicateBytes& operator+=(const ReplicateBytes& other) noexcept {
     copied += other.copied;
     cached += other.cached;
@@ -29,16 +29,16 @@ struct ReplicateBytes {
 
 namespace detail {
 class LocalReplicas;
-/// What DataParallel does otherwise than replicate.
+/// How DataParallel differs from replicate.
 struct Replication {
-  ReplicaCache* cache = nullptr;   ///< keeps the copies for the next time
-  LocalReplicas* local = nullptr;  ///< has the parameters; the rest is copied
-  /// ranks may be on one device; they then share its parameters, and have the other tensors, which
-  /// a forward may write, of their own
+  ReplicaCache* cache = nullptr;   ///< keeps the copies for the next call
+  LocalReplicas* local = nullptr;  ///< provides the parameters; the other tensors are copied
+  /// several ranks may be on one device; they share its parameters, but get separate copies of the
+  /// other tensors, because a forward may write them
   bool shards = false;
   std::size_t bucket_bytes = kBucketBytes;
 };
-/// The leaves of every replica: [rank][leaf].
+/// Returns the leaves of every replica: [rank][leaf].
 [[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
                                                                 std::span<const Device> devices,
                                                                 const Replication& how);
@@ -51,19 +51,18 @@ template <class M>
 }
 }  // namespace detail
 
-/// A replica of the module for each device. The module must be on devices[0].
+/// Returns a replica of the module for each device. The module must be on devices[0].
 ///
-/// Replica 0 shares storage with the module, so that what it writes in place (statistics in
-/// buffers) stays; the others have copies, in one flat buffer for every 10 MiB of a type.
-/// Parameters that are tied are copied once and tied in each replica; plain fields are copied.
-/// The replicas' tensors are no leaves and are flagged `is_replica`; without gradient recording,
-/// and for tensors that require none, they have no history.
+/// Replica 0 shares storage with the module, so in-place writes (statistics in buffers) are kept.
+/// The other replicas have copies, in one flat buffer per 10 MiB of a dtype. Tied parameters are
+/// copied once and tied in each replica. Plain fields are copied. The replicas' tensors are not
+/// leaves and are flagged `is_replica`. They have no graph if gradients are not recorded, or if the
+/// module's tensor requires no gradient.
 ///
-/// Gradient  sums over the replicas, in the order of Communicator::reduce (fixed by `local`), on
+/// Gradient  the sum over the replicas, in the order of Communicator::reduce (fixed by `local`), on
 ///           devices[0]; a parameter that no replica used gets none
 /// Throws    DeviceError `all tensors must be on devices[0]`, or for a device that does not exist
-///           or is there twice;
-///           ArgumentError for an empty list of devices
+///           or is listed twice; ArgumentError for an empty list of devices
 template <class M>
 [[nodiscard]] std::vector<M> replicate(const M& module, const DeviceList& devices) {
   return detail::replicas_of(module, devices.list());

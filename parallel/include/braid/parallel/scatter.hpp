@@ -9,62 +9,62 @@
 
 namespace braid::parallel {
 
-/// How the rows of a batch are shared out when nothing else is said.
+/// How the rows of a batch are divided by default.
 enum class Split : std::uint8_t {
-  /// ceil(size / n) rows each, the last one what is left, maybe fewer chunks than devices: 10 rows
-  /// for 8 devices are five chunks of 2
+  /// ceil(size / n) rows per chunk; the last chunk gets the rest. There may be fewer chunks than
+  /// devices: 10 rows for 8 devices give five chunks of 2
   ceil,
-  /// min(size, n) chunks whose sizes differ by 1 at most, the larger ones first: 10 rows for 8
-  /// devices are 2, 2 and six times 1
+  /// min(size, n) chunks whose sizes differ by at most 1, the larger ones first: 10 rows for 8
+  /// devices give 2, 2 and six times 1
   balanced
 };
 
-/// How a tree is cut. Of chunk_sizes and weights one at most.
+/// How a tree is split. At most one of chunk_sizes and weights may be set.
 struct ScatterOptions {
-  int dim = 0;  ///< that tensors are cut along
-  /// the same for each argument, which is an element of a tuple; those beyond the list are cut
-  /// along `dim`
+  int dim = 0;  ///< the dim along which tensors are split
+  /// the same for each argument (element of a tuple); arguments beyond the list use `dim`
   std::vector<int> dims = {};
   Split split = Split::ceil;
-  /// the rows themselves, for the first devices, or all
+  /// the number of rows of each chunk, for the first devices or all
   std::vector<std::int64_t> chunk_sizes = {};
-  /// one a device, for devices of unequal speed: rows in proportion, at least one each where there
+  /// one per device, for devices of unequal speed: rows in proportion, at least one each if there
   /// are enough
   std::vector<double> weights = {};
 };
 
-/// Rows of each chunk when `size` rows are cut for n devices. No rows give n empty chunks.
-/// Throws ArgumentError unless size >= 0 and n >= 1; for chunk sizes `given chunk sizes don't sum
-/// up to the tensor's size (sum(chunk_sizes) == 9, but expected 10)`, `Chunk size must be
-/// positive`, or more of them than devices; for weights that are not n positive numbers.
+/// Returns the rows of each chunk when `size` rows are split for n devices. 0 rows give n empty
+/// chunks. Throws ArgumentError unless size >= 0 and n >= 1, and for weights that are not n
+/// positive numbers. Wrong chunk sizes throw it too: `given chunk sizes don't sum up to the
+/// tensor's size (sum(chunk_sizes) == 9, but expected 10)`, `Chunk size must be positive`, or more
+/// of them than devices.
 [[nodiscard]] std::vector<std::int64_t> chunk_sizes(std::int64_t size, std::size_t n,
                                                     const ScatterOptions& options = {});
 
 namespace detail {
-/// The leaves of every device's tree: [device][leaf].
+/// Returns the leaves of every device's tree: [device][leaf].
 [[nodiscard]] std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat,
                                                               std::span<const Device> devices,
                                                               const ScatterOptions& options);
-/// The batch in min(shards, size) chunks by the balanced rule, whatever the number of devices; each
-/// device gets as many consecutive ones, or one more.
+/// The batch split into min(shards, size) chunks by the balanced rule, for any number of devices.
+/// Each device gets consecutive chunks; the numbers of chunks per device differ by at most one.
 struct Shards {
   std::vector<std::vector<Tensor>> leaves;  ///< [shard][leaf]
   std::vector<Device> devices;              ///< of each shard
 };
 [[nodiscard]] Shards scatter_shards(const tree::Flat& flat, std::span<const Device> devices,
                                     std::size_t shards, const ScatterOptions& options);
-/// The dim that a leaf is cut along: of its argument, where `dims` says.
+/// Returns the dim along which a leaf is split: that of its argument if `dims` has it, else `dim`.
 [[nodiscard]] int dim_of(const tree::Flat& flat, const tree::Leaf& leaf, int dim,
                          std::span<const int> dims);
 void assign_leaves(const tree::Flat& flat, std::span<const Tensor> leaves);
 
-/// A copy of the tree with other tensors.
+/// Returns a copy of the tree with other tensors.
 template <class T> T with_leaves(const T& like, std::span<const Tensor> leaves) {
   T copy = tree::share(like);
   assign_leaves(tree::flatten(copy), leaves);
   return copy;
 }
-/// A copy for each list of tensors.
+/// Returns a copy of the tree for each list of tensors.
 template <class T>
 std::vector<T> with_each(const T& like, const std::vector<std::vector<Tensor>>& lists) {
   std::vector<T> copies;
@@ -73,20 +73,20 @@ std::vector<T> with_each(const T& like, const std::vector<std::vector<Tensor>>& 
 }
 }  // namespace detail
 
-/// Cuts every tensor of a tree along a dim and puts chunk i on devices[i].
-/// Gives one tree of the same type for each device that gets rows, maybe fewer than devices.
+/// Splits every tensor of a tree along a dim and puts chunk i on devices[i]. Returns one tree of
+/// the same type for each device that gets rows, possibly fewer than devices.
 ///
 /// Shapes    by chunk_sizes; all tensors must give the same number of chunks. Tensors without
-///           dimensions go to every device as they are;
-///           undefined ones stay so. A tree that has nothing to cut gives one tree, on devices[0].
-///           Plain fields are copied into every tree.
-/// Device    inputs on any; a chunk that is on its device already is a view, the others are copies
-/// Gradient  the chunks' gradients, joined on the input's device, zeros for unused chunks; of a
-///           tensor without dimensions the sum
+///           dimensions are copied to every device. Undefined tensors stay undefined. A tree
+///           without tensors to split gives one tree, on devices[0]. Plain fields are copied into
+///           every tree.
+/// Device    inputs on any device; a chunk that is already on its device is a view, others are
+///           copies
+/// Gradient  the chunks' gradients, concatenated on the input's device, zeros for unused chunks;
+///           for a tensor without dimensions the sum
 /// Throws    ShapeError that names both leaves if their numbers of chunks differ; IndexError for a
-///           wrong dim;
-///           DeviceError for a device that does not exist or is there twice; ArgumentError for an
-///           empty list of devices
+///           wrong dim; DeviceError for a device that does not exist or is listed twice;
+///           ArgumentError for an empty list of devices
 template <class T>
 [[nodiscard]] std::vector<T> scatter(const T& input, const DeviceList& devices,
                                      const ScatterOptions& options) {
