@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# ./dev bench accuracy [--json FILE]: trains the programs of docs/tutorials on real data as they
-# are, and prints for each the figure it reaches and its bar: digits read right by the network of
-# train.cpp (median of three seeds) and by the small capsule network, the perplexity of the word
-# model, the bits per character of the GPT. PyTorch's figures are those of the same nets, data and
-# settings. Half an hour at most on two threads; fails where a bar is missed.
+# ./dev bench accuracy [--json FILE]: trains the unchanged programs of docs/tutorials on real data,
+# and prints for each the value that it reaches and its bar (the required value): the accuracy on
+# digits of the network of train.cpp (median of three seeds) and of the small capsule network, the
+# perplexity of the word model, and the bits per character of the GPT. PyTorch's values were
+# measured with the same nets, data and settings. Takes at most half an hour on two threads. Fails
+# if a bar is missed.
 set -euo pipefail
 . tests/lib.sh
 
@@ -32,13 +33,13 @@ logs=build/accuracy
 mkdir -p "$logs"
 
 rows=() missed=0
-# figure NAME PROGRAM PATTERN [ARGUMENTS]: the last number that the pattern finds in what the
-# program prints.
+# figure NAME PROGRAM PATTERN [ARGUMENTS]: runs the program and prints the last number that the
+# pattern matches in its output.
 figure() {
   local name=$1 program=$2 pattern=$3
   shift 3
   if ! "build/release/docs/tutorials/$program" --quiet "$@" >"$logs/$name.txt" 2>&1; then
-    # A program that has a bar of its own ends with 1 below it; one without a figure has failed.
+    # A program with its own bar exits with 1 below it. Without a matching figure it has failed.
     grep -qE "$pattern" "$logs/$name.txt" || { cat "$logs/$name.txt" >&2 && exit 1; }
   fi
   sed -nE "s/^.*$pattern.*\$/\1/p" "$logs/$name.txt" | tail -n 1

@@ -1,6 +1,6 @@
-// The program whose start bench_start times: it makes the net of the row mlp512_b64_sgd and trains.
-// It speaks the peers' protocol (peers/README.md), that row only. BRAID_BENCH_OWN_KERNELS=1: matrix
-// products by our own loops, as in a build without oneDNN.
+// The program that bench_start starts and times: it creates the net of the row mlp512_b64_sgd and
+// trains it. It speaks the peers' protocol (peers/README.md), for that row only. With
+// BRAID_BENCH_OWN_KERNELS=1 matrix products use Braid's own loops, as in a build without oneDNN.
 #include <cstdlib>
 #include <exception>
 #include <iostream>

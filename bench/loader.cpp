@@ -1,6 +1,6 @@
-// bench_loader: batches a second of a data set in memory, 100,000 rows of 784 floats, 64 a batch,
-// in shuffled order, beside PyTorch's DataLoader over its TensorDataset. One thread makes the
-// batches; a second row lets one worker make them ahead.
+// bench_loader: batches per second from a data set in memory (100,000 rows of 784 floats, batches
+// of 64, shuffled), compared with PyTorch's DataLoader over its TensorDataset. In the first row the
+// calling thread makes the batches; in the second, one worker makes them in advance.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,10 +23,10 @@ namespace {
 
 constexpr std::int64_t kRows = 100'000, kWidth = 784, kBatch = 64;
 constexpr int kTimed = 3000;
-constexpr double kBar = 40'000;  // batches a second
+constexpr double kBar = 40'000;  // batches per second
 constexpr const char* kName = "loader_100000x784_b64";
 
-/// A row and its number.
+/// A row and its index.
 struct Row {
   braid::Tensor values, number;
   BRAID_FIELDS(values, number)
@@ -38,7 +38,7 @@ Loader make_loader(const Row& rows, int workers) {
   return Loader(Dataset(rows), {.batch_size = kBatch, .shuffle = true, .workers = workers});
 }
 
-/// Batch after batch, epoch after epoch.
+/// Iterates over batches and epochs without end.
 class Batches {
  public:
   explicit Batches(Loader loader) : loader_(std::move(loader)) {}
@@ -56,7 +56,7 @@ class Batches {
   std::optional<Loader::iterator> at_;
 };
 
-/// An epoch has every row once, and each is what it is in the data set.
+/// Checks that an epoch contains every row once, unchanged, and not in the original order.
 bool correct(const Row& rows, int workers) {
   Loader loader = make_loader(rows, workers);
   std::vector<int> seen(kRows, 0);

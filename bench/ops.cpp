@@ -1,6 +1,6 @@
-// bench_ops: what a call of an operation costs beside its arithmetic, on tensors so small that the
-// arithmetic is next to nothing (no peer, no bar); then some on tensors larger than the caches,
-// beside PyTorch's.
+// bench_ops: the overhead of an operation, measured on tensors so small that the arithmetic costs
+// next to nothing (no peer, no bar). Then some operations on tensors larger than the caches,
+// compared with PyTorch.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -28,8 +28,8 @@ using Numbers = std::vector<double>;
 constexpr std::int64_t kSide = 8;
 constexpr std::size_t kCells = kSide * kSide;
 
-// The matrices a and b, b also as a leaf that wants a gradient, row numbers and the same on the
-// plain side.
+// The operands: the matrices a and b, b also as a leaf that requires a gradient, and labels; and
+// the same as plain arrays.
 struct Inputs {
   Tensor a = matrix(bench::kInputSeed), b = matrix(bench::kTargetSeed),
          leaf = matrix(bench::kTargetSeed).requires_grad_();
@@ -47,19 +47,19 @@ struct Plain {
   }
 };
 
-/// f(cell) for each cell of a matrix.
+/// Returns f(index) for each element of a matrix.
 template <class F> Numbers each(const F& f) {
   Numbers out;
   for (std::size_t i = 0; i < kCells; ++i) out.push_back(f(i));
   return out;
 }
-/// f(i) for each row.
+/// Returns f(i) for each row.
 template <class F> Numbers rows(const F& f) {
   Numbers out;
   for (std::int64_t i = 0; i < kSide; ++i) out.push_back(f(i));
   return out;
 }
-/// log of the sum of exp over row i.
+/// Returns log Σ exp over row i.
 double log_sum(const Plain& p, std::int64_t i) {
   double sum = 0;
   for (std::int64_t j = 0; j < kSide; ++j) sum += std::exp(p.at(p.a, i, j));
@@ -160,7 +160,8 @@ const Op kOps[] = {
      [](const Plain& p) { return Numbers(p.a.begin(), p.a.end()); }, true},
 };
 
-/// Empty if the operation gives what the plain loops give.
+/// Returns an empty text if the operation agrees with the plain loops, else a description of the
+/// difference.
 std::string disagreement(const Op& op, const Inputs& inputs, const Plain& plain) {
   const Tensor y = op.run(inputs);
   const braid::NoGrad guard;
@@ -176,7 +177,7 @@ std::string disagreement(const Op& op, const Inputs& inputs, const Plain& plain)
   return "";
 }
 
-/// Keeps the time of every repetition, by name.
+/// Collects the times of all repetitions by name.
 class Times final : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context& /*context*/) override { return true; }
@@ -230,7 +231,7 @@ int run(const bench::Options& options) {
         ->MinTime(0.02)
         ->Repetitions(2 * options.rounds);
   }
-  // a drift of the machine hits all alike
+  // interleaving makes a drift of the machine affect all equally
   char name[] = "bench_ops", interleave[] = "--benchmark_enable_random_interleaving=true";
   char* arguments[] = {name, interleave, nullptr};
   int count = 2;

@@ -17,7 +17,7 @@ using Numbers = std::vector<double>;
 
 constexpr std::uint64_t kThirdSeed = 3;
 
-/// f(row, its numbers, where they go) for each row of a matrix [rows, n].
+/// Calls f(begin, end) for each row of a copy of a matrix [rows, n], and returns the copy.
 template <class F>
 Numbers by_rows(std::int64_t rows, std::int64_t n, const std::vector<float>& x, const F& f) {
   Numbers out(x.begin(), x.end());

@@ -1,7 +1,7 @@
-// bench_shards: DataParallelOptions::shards. Four models train 100 steps over 1 to 8 logical
-// devices, on batches whose rows no number of devices divides; the SHA-256 of all parameters and
-// buffers must be the same for each. And what it costs: a step in 24 shards beside a step of the
-// whole batch, on one device and on two.
+// bench_shards: tests and times DataParallelOptions::shards. Four models train for 100 steps over 1
+// to 8 logical devices, on batches whose number of rows is not divisible by every number of
+// devices. The SHA-256 of all parameters and buffers must be the same for each number of devices.
+// Then it times a step in 24 shards, on one device and on two, against a step of the whole batch.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -22,7 +22,7 @@ namespace {
 using namespace braid;
 
 constexpr int kDevices = 8, kShards = 24, kSteps = 100, kTimedSteps = 10;
-// of the batches, in turn; the last one has fewer rows than there are shards
+// rows of the batches, used in turn; the last batch has fewer rows than there are shards
 constexpr std::int64_t kRows[] = {61, 37, 20};
 
 struct Mlp : nn::Module {
@@ -117,7 +117,7 @@ template <class M, class O> class Training {
 struct Outcome {
   std::string name, hash;
   bool same = true;
-  // us a step: the whole batch, in shards on one device and on two
+  // us for each step: the whole batch; in shards on one device and on two
   double whole = 0, one = 0, two = 0, noise = 0;
   [[nodiscard]] double cost() const { return one / whole; }
 };
@@ -154,7 +154,7 @@ template <class M, class O> Outcome measure(const char* name, const bench::Optio
   return outcome;
 }
 
-/// The hash itself, by the examples of FIPS 180-4.
+/// Tests the hash with the examples of FIPS 180-4.
 bool hash_is_right() {
   const auto of = [](const std::string& text) {
     bench::Sha256 hash;

@@ -1,5 +1,5 @@
-// bench_simt: what the emulation of CUDA on the CPU costs. One core; processor time, because the
-// bars are about work and not about the neighbours.
+// bench_simt: the cost of the emulation of CUDA on the CPU. It runs on one core and measures
+// processor time, so that other programs do not affect the result.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,7 +23,7 @@ namespace {
 constexpr int kSize = 256;
 constexpr int kThreads = 256, kBarriers = 2000;
 
-// A matrix that kernels may use.
+// A matrix that is registered as device memory.
 class Matrix {
  public:
   explicit Matrix(unsigned seed) : values_(static_cast<std::size_t>(kSize) * kSize) {
@@ -52,7 +52,7 @@ double processor_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// Microseconds of a call: medians over tenths of a second, two a round.
+// Returns the time of a call in us: medians over tenths of a second, two in each round.
 bench::Series measure(int rounds, const std::function<void()>& f) {
   bench::Series series;
   f();
@@ -69,7 +69,7 @@ bench::Series measure(int rounds, const std::function<void()>& f) {
   return series;
 }
 
-// The largest difference from a plain product in double, over every element.
+// Returns the largest relative difference from a plain product in double, over all elements.
 double error_of(const Matrix& a, const Matrix& b, const Matrix& c) {
   double worst = 0;
   for (int i = 0; i < kSize; ++i)
@@ -85,7 +85,7 @@ double error_of(const Matrix& a, const Matrix& b, const Matrix& c) {
 struct Spec {
   const char* name;
   const char* unit;
-  double bar, scale;  // scale: from microseconds of a call
+  double bar, scale;  // scale: from microseconds of a call to `unit`
   bool checks;
   std::function<void()> run;
 };

@@ -1,4 +1,4 @@
-// Compiled with the checker's instrumentation.
+// The product compiled with the checker's instrumentation.
 #include "simt_kernels.hpp"
 
 #include "../tests/simt/gemm_tiled.hpp"

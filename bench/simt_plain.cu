@@ -1,4 +1,4 @@
-// Compiled without instrumentation.
+// The kernels compiled without instrumentation.
 #include "simt_kernels.hpp"
 
 #include "../tests/simt/gemm_tiled.hpp"

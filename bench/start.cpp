@@ -1,7 +1,6 @@
-// bench_start: from the start of a program to the end of its first training step (the MLP of the
-// row mlp512_b64_sgd, one thread), and the most memory it had by then;
-// with oneDNN, with our own kernels alone, and the same in PyTorch's C++ interface. Every turn is a
-// process of its own.
+// bench_start: the time from the start of a program to the end of its first training step (the MLP
+// of the row mlp512_b64_sgd, one thread), and its peak memory by then. Compares Braid with oneDNN,
+// Braid with its own kernels only, and PyTorch's C++ interface. Every turn is a separate process.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -20,17 +19,18 @@
 namespace {
 
 constexpr const char* kRow = "mlp512_b64_sgd";
-constexpr int kRoundsEach = 2;  // of what --rounds says: 20 runs by default
+constexpr int kRoundsEach = 2;  // times --rounds: 20 runs by default
 
 struct Program {
   std::string name, path, variable;
-  double ms_bar, mb_bar;  // 0: shown without a bar
+  double ms_bar, mb_bar;  // 0: no bar
   std::vector<double> mb = {};
 
   [[nodiscard]] std::unique_ptr<bench::Peer> start() const {
     return std::make_unique<bench::Peer>(name, path, bench::core_list(1), variable);
   }
-  /// us from the start of a process to the end of its first step; 0 if it failed.
+  /// Returns the time in us from the start of a process to the end of its first step; 0 if it
+  /// failed.
   [[nodiscard]] double run() {
     const auto begin = std::chrono::steady_clock::now();
     const std::unique_ptr<bench::Peer> process = start();
@@ -43,7 +43,8 @@ struct Program {
   }
 };
 
-/// The process trains as the plain loops do. A missing peer is no mistake.
+/// Returns whether the program starts and its losses agree with the plain reference. Prints the
+/// reason if not.
 bool agrees(const Program& program) {
   const std::unique_ptr<bench::Peer> process = program.start();
   const std::vector<double> got = process->losses(kRow, 1, 2);
@@ -74,7 +75,7 @@ int run(const bench::Options& options) {
     if (!agrees(ours)) return 1;
   if (!options.no_peers) {
     programs.push_back({"torch-cpp", options.peers + "/bin/peer-libtorch", "", 0, 0});
-    if (!agrees(programs.back())) programs.pop_back();  // it said why
+    if (!agrees(programs.back())) programs.pop_back();  // agrees() printed the reason
   }
   std::printf("the losses of all programs agree with the plain reference to 1e-4\n");
   if (options.check) return 0;

@@ -1,5 +1,5 @@
-// bench_train: one training step beside PyTorch's, in Python and in C++, in one interleaved run;
-// the faster peer counts.
+// bench_train: one training step of Braid and of PyTorch, in Python and in C++, in one interleaved
+// run. The faster peer counts.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -28,8 +28,8 @@ struct Spec {
 
 constexpr int kCheckedSteps = 3;
 
-// All sides must train alike before any is timed. A peer that cannot answer is missing; one that
-// answers otherwise ends the run.
+// All programs must compute the same losses before any of them is timed. A peer that cannot answer
+// counts as missing; a peer with different losses ends the run.
 bool agree(const Spec& spec, int threads, const bench::Peers& peers) {
   const std::vector<double> want = spec.want(kCheckedSteps);
   const char* const name = spec.row.name.c_str();
@@ -97,11 +97,12 @@ int run(const bench::Options& options) {
       {{"block_sgd", 1.7, none, 5, 5, time(block)},
        [](int steps) { return bench::block_reference(steps); },
        losses(block)},
-      // Part of PyTorch's time here is page faults of fresh memory.
+      // Here part of PyTorch's time is page faults of newly allocated memory.
       {{"lstm_lm_sgd", 2.1, shown, 10, 10, time(lstm_lm)},
        [](int steps) { return bench::reference_lstm_lm_losses(steps); },
        losses(lstm_lm)},
-      // Beside PyTorch's fused Adam, which only its Python side has, and beside its default.
+      // Compared with PyTorch's fused Adam, which only its Python interface has, and with its
+      // default Adam.
       {{"mlp512_b64_adam_fused", 1.5, none, 50, 50, time(adam), "torch-python"},
        dense({784, 512, 512, 10}, 64, false, true),
        losses(adam)},

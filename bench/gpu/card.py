@@ -1,4 +1,4 @@
-"""The machine's card: what figures were measured on. Reads nvidia-smi, never sets anything."""
+"""Describes the machine on which figures were measured. Reads nvidia-smi and changes nothing."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def run(*command):
 
 
 def query(fields):
-    """A line a GPU, with its values."""
+    """Returns one line for each GPU, with the values of the fields."""
     command = ("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader,nounits")
     return run(*command).splitlines()
 
@@ -32,8 +32,8 @@ def slug(name):
 
 
 def now():
-    """What the clocks are after work, and why they are no higher (a mask of bits); "" for what
-    this driver does not say."""
+    """Returns the clocks and power after work, and the bit mask of reasons that limit the clocks.
+    A value that this driver does not report is ""."""
     fields = ("clocks.sm", "power.draw", "clocks_event_reasons.active")
     values = query(fields)[:1]
     values = values[0].split(",") if values else ["", "", ""]
@@ -42,7 +42,7 @@ def now():
 
 
 def read():
-    """None where there is no GPU."""
+    """Returns the description of the machine, or None without a GPU."""
     lines = query(FIELDS)
     if not lines:
         return None

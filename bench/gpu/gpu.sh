@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# ./dev gpu: everything that only a GPU can say, in one command, for a machine without network.
-# docs/guides/run_on_a_gpu.md says how to go about it. Each step prints a line: PASS, FAIL or
-# SKIP(reason), its name, its figures and its bar. A step that fails stops no other; the exit status
-# tells at the end.
+# ./dev gpu: runs every check and measurement that needs a GPU in one command, on a machine without
+# network. docs/guides/run_on_a_gpu.md explains how to use it. Each step prints a line: PASS, FAIL
+# or SKIP(reason), its name, its figures and its bar. A failing step does not stop the others; the
+# exit status reports the result.
 set -uo pipefail
 . tests/lib.sh
 
 steps=(card build conformance handover nccl tests sanitizer ladder)
-asked=(profile) # steps that run only when they are named
+asked=(profile) # steps that run only if they are named
 rows=(ceilings G1 G1s G5 G6 G6s G7 G8 G12 G13 G14) # as table.py --list has them
 usage() {
   cat <<TEXT
@@ -58,13 +58,13 @@ line() { # VERDICT NAME TEXT
 }
 left() { echo $((seconds - SECONDS)); }
 
-# Few files may come back from a lent machine: the logs are one archive.
+# A borrowed machine may return only a few files, so the logs are packed into one archive.
 logs=build/gpu/logs
 rm -rf "$logs"
 mkdir -p "$out" "$logs"
 out=$(readlink -f "$out") logs=$(readlink -f "$logs")
 archive() { tar -czf "$out/logs.tgz" -C "$logs" --exclude bin .; }
-# A command that is not there, a mistyped function say, is a failure wherever it stands.
+# A command that does not exist, such as a mistyped function name, always counts as a failure.
 command_not_found_handle() {
   echo "./dev gpu: no command '$1'" | tee -a "$logs/not-found" >&2
   return 127
@@ -74,12 +74,12 @@ debs=$(readlink -f "${BRAID_DEBS:-build/debs}" || true)
 PATH=$PATH:/usr/local/cuda/bin
 [[ -d $debs/usr/bin ]] && PATH=$PATH:$debs/usr/bin
 python=${BRAID_PYTHON:-python3}
-# The tunable: the library's thread variables are of the kind that is placed when a process starts,
-# and python leaves little room for those that come later.
+# The tunable reserves memory for the library's thread-local variables, which use static TLS. Python
+# leaves little static TLS for libraries that are loaded later.
 export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384 PYTHONDONTWRITEBYTECODE=1
 if ((dry)); then
   folder=build/simt
-  # The tools of such a machine that are not here, as far as we use them.
+  # Fake versions of a GPU machine's tools, as far as this script uses them.
   fakes=$logs/bin
   mkdir -p "$fakes"
   cat >"$fakes/nvidia-smi" <<'TEXT'
@@ -112,10 +112,12 @@ elif ! nvidia-smi -L 2>/dev/null | grep '^GPU' >/dev/null; then
   exit 0
 fi
 
-# What a sanitizer or a test says of a fault, case as written: not the summary at the end.
+# Messages of sanitizers and tests about an error (case-sensitive), but not their summary at the
+# end.
 findings='FAILED|========= (Invalid|Error|Race|Uninit|Barrier)'
 
-# run_program NAME SECONDS PROGRAM [arguments]: a program of tests, its line and its log.
+# run_program NAME SECONDS PROGRAM [arguments]: runs a test program, prints its line and keeps its
+# log.
 run_program() {
   local name=$1 limit=$2 log=$logs/$1.log status=0 text start=$SECONDS
   shift 2
@@ -124,8 +126,8 @@ run_program() {
     line "SKIP(no time left: ./dev gpu --only ${name%%.*})" "$name" ""
     return
   fi
-  # All kernels are loaded at the start: a first launch that loads its kernel waits for the device,
-  # and tests that hold a stream up would wait for ever.
+  # Loads all kernels at the start. A first launch that loads its kernel waits for the device, so
+  # tests that block a stream would never end.
   CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32 \
     timeout -k 5 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
   text=$(grep -E '^(All tests passed|test cases:|No tests ran)' "$log" | tail -n 1)
@@ -161,7 +163,7 @@ step_build() {
   if ((dry)); then
     { configure simt && build simt "${targets[@]}"; } >"$log" 2>&1 || status=$?
   else
-    # The GPU's own architecture alone; 9.0 with the instructions that only it has
+    # Only the architecture of this GPU; 9.0 with its architecture-specific instructions
     # (-gencode=arch=compute_90a,code=sm_90a).
     capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
     architecture=${capability/./}
@@ -187,8 +189,8 @@ step_build() {
   fi
 }
 
-# Several logical devices on the one GPU: the tests of copies between devices and of parallel need
-# more than one.
+# Several logical devices on one GPU: the tests of copies between devices and of parallel need more
+# than one device.
 group=(env BRAID_CUDA_DEVICES_PER_GPU=3)
 ((dry)) && group=(env BRAID_SIMT_DEVICES=3)
 program() { echo "$folder/tests/$1/braid_tests_${2:-$1}"; }
@@ -220,35 +222,36 @@ step_tests() {
   run_program tests.parallel 240 "${group[@]}" "$(program parallel)" "${split[@]}"
 }
 
-# The emulation's rules for mma, ldmatrix, cp.async, votes, shuffles and atomics, bit for bit.
+# Checks bit for bit that the GPU follows the emulation's rules for mma, ldmatrix, cp.async, votes,
+# shuffles and atomics.
 step_conformance() {
   built conformance || return
   run_program conformance 120 "$(program simt/conformance simt_conformance)"
 }
 
-# Every place where a stream hands memory over to another, with the first one held up.
+# Tests every place where memory passes from one stream to another, with the first stream held up.
 step_handover() {
   built handover || return
   run_program handover 120 "${group[@]}" "$(program cuda)" "[handover]"
 }
 
-# NCCL over the GPUs there are, which may be one: init, every collective, a question for errors,
-# abort and end, twice.
+# Tests NCCL on the available GPUs, possibly only one: init, every collective, an error query, abort
+# and shutdown, twice.
 step_nccl() {
   built nccl || return
   if ((!dry)) && [[ -z $nccl ]]; then
     line "SKIP(no libnccl)" nccl ""
     return
   fi
-  # Without its listener on localhost.
+  # NCCL_RAS_ENABLE=0 turns off its listener on localhost.
   local path=()
   [[ -n $nccl ]] && path=("LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
   run_program nccl 120 env NCCL_RAS_ENABLE=0 "${path[@]}" "$(program cuda)" "[nccl]"
   grep -E '^(SHOWS: |SKIP\()' "$logs/nccl.log" 2>/dev/null | sed 's/^SHOWS: //; s/^/    /' | sort -u
 }
 
-# With the cache of memory off, so that every block is the driver's own, and the checker sees its
-# ends.
+# The memory cache is off, so that every block comes from the driver and the sanitizer knows its
+# bounds.
 step_sanitizer() {
   local tool limit kernels conformance refused checked
   conformance=$(program simt/conformance simt_conformance)
@@ -265,7 +268,7 @@ step_sanitizer() {
     return
   fi
   for tool in memcheck racecheck synccheck initcheck; do
-    # The other tools are slower by far: what has shared memory, barriers and shuffles.
+    # The other tools are much slower: run only kernels with shared memory, barriers and shuffles.
     limit=120 kernels="[softmax],[reduce],[loss],[gemm][names],[gemm][profile]"
     [[ $tool == memcheck ]] && limit=240 kernels="[kernels],[cuda_kernels]"
     ((dry)) && kernels="[where]"
@@ -276,7 +279,7 @@ step_sanitizer() {
   done
 }
 
-# The two ladders of docs/guides/ladder.md with their times.
+# Times the two ladders of docs/guides/ladder.md.
 step_ladder() {
   local ladder=$folder/bench/bench_ladder status=0 options=(--json "$out/ladder.json")
   ((dry)) && options=(--check)
@@ -295,8 +298,8 @@ step_ladder() {
   grep -vE '^ *$' "$logs/ladder.log" | sed 's/^/    /'
 }
 
-# Nsight Compute's counters of the product G1.nn.4096, three launches; the report opens in ncu-ui
-# anywhere. Clocks stay as they are.
+# Records Nsight Compute's counters of the product G1.nn.4096, three launches. The report can be
+# opened in ncu-ui on any machine. The clocks are not changed.
 step_profile() {
   local library=$folder/bench/gpu/libbraid_bench.so status=0 size=4096
   ((dry)) && size=24
@@ -320,7 +323,7 @@ step_profile() {
   fi
 }
 
-# run_rows NAMES: all in one process, so that they share their ceilings.
+# run_rows NAMES: runs the rows in one process, so that they share their ceilings.
 run_rows() {
   local status=0 library=$folder/bench/gpu/libbraid_bench.so reason
   local options=(--out "$out" --results bench/results --seconds "$(left)")
@@ -347,8 +350,8 @@ run_rows() {
   fi
 }
 
-# cuBLAS is opened at run time: where PyTorch's packages, or the toolkit, have it. With PyTorch in
-# the process, its own is there already.
+# cuBLAS is opened at run time, from PyTorch's packages or from the CUDA toolkit. If PyTorch is in
+# the process, its cuBLAS is already loaded.
 cublas=""
 packages=$("$python" -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null)
 for place in ${packages:+"$packages/cu13/lib" "$packages/cublas/lib"} /usr/local/cuda/lib64; do
@@ -357,7 +360,7 @@ done
 has_torch='import importlib.util; print(importlib.util.find_spec("torch") and 1 or "")'
 beside_torch=$("$python" -c "$has_torch" 2>/dev/null)
 
-# So is NCCL.
+# NCCL is opened in the same way.
 nccl=""
 for place in ${packages:+"$packages/nccl/lib"} /usr/local/cuda/lib64 /usr/lib/x86_64-linux-gnu; do
   [[ -z $nccl ]] && have_file "$place/libnccl.so.2*" && nccl=$place
@@ -379,7 +382,7 @@ with_cublas=()
     fi
   done
   if [[ -n $table ]]; then
-    archive # a machine that is cut off in the table keeps the rest
+    archive # so that the logs exist if the machine is lost during the table
     run_rows "$table"
   fi
   [[ -e $logs/not-found ]] && line FAIL commands "$(head -n 1 "$logs/not-found")"

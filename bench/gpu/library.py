@@ -1,5 +1,5 @@
-"""libbraid_bench by ctypes: tensors on the GPU, and pieces of work on them that are timed. The C
-side is in library/."""
+"""ctypes interface to libbraid_bench: tensors on the GPU, and timed work on them. The C side is in
+library/."""
 
 import ctypes
 
@@ -7,12 +7,12 @@ SIZES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int64": 8}
 
 
 class Failure(RuntimeError):
-    """What the library said."""
+    """An error message from the library."""
 
 
 class Tensor:
-    """Memory of the GPU that Braid owns. PyTorch sees it by __cuda_array_interface__, without a
-    copy."""
+    """A tensor in GPU memory that Braid owns. PyTorch accesses it without a copy by
+    __cuda_array_interface__."""
 
     def __init__(self, library, handle, dtype):
         self.library, self.handle, self.dtype = library, handle, dtype
@@ -34,7 +34,7 @@ class Tensor:
         }
 
     def bytes(self):
-        """Its numbers, copied to the host."""
+        """Copies the numbers to the host."""
         size = self.library.call.bb_numel(self.handle) * SIZES[self.dtype]
         buffer = bytearray(size)
         place = (ctypes.c_char * size).from_buffer(buffer)
@@ -47,7 +47,7 @@ class Tensor:
 
 
 class Work:
-    """Something that Braid does; the timers give microseconds of one run, over `count` of them."""
+    """An operation of Braid. The timers return the time of one run in us, averaged over `count`."""
 
     def __init__(self, library, handle, operands, dtype):
         self.library, self.handle, self.operands, self.dtype = library, handle, operands, dtype
@@ -56,7 +56,7 @@ class Work:
         self.library.call.bb_free_work(self.handle)
 
     def result(self):
-        """Of one run with the first operands."""
+        """Returns the result of one run with the first operands."""
         return self.library.tensor_of(self.library.call.bb_result(self.handle), self.dtype)
 
     def _timed(self, function, count):
@@ -140,7 +140,7 @@ class Library:
         return Tensor(self, handle, dtype)
 
     def normal(self, *shape, scale=1.0, dtype="float32"):
-        """New random numbers every time."""
+        """Returns normally distributed random numbers, different in every call."""
         self.seed += 1
         sizes = (ctypes.c_int64 * len(shape))(*shape)
         handle = self.call.bb_tensor(dtype.encode(), len(shape), sizes, scale, self.seed)
@@ -151,7 +151,7 @@ class Library:
         return self.tensor_of(self.call.bb_labels(count, classes, self.seed), "int64")
 
     def work(self, kind, *sets, dtype="float32"):
-        """Each set is a list of operands; none for work that makes its own."""
+        """Creates work. Each set is a list of operands; no sets for work that makes its own."""
         sets = sets or ([],)
         flat = [t.handle for operands in sets for t in operands]
         handles = (ctypes.c_void_p * max(len(flat), 1))(*flat)
@@ -160,7 +160,7 @@ class Library:
         return Work(self, handle, sets, dtype)
 
     def error_of(self, got, want):
-        """‖got − want‖ / ‖want‖; NaN where either holds one."""
+        """Returns ‖got − want‖ / ‖want‖; NaN if either contains NaN."""
         return self.call.bb_error_of(got.handle, want.handle)
 
     def engine(self, name):
@@ -173,5 +173,5 @@ class Library:
         self.ok(self.call.bb_empty_cache() == 0)
 
     def call_us(self, what, size, count):
-        """Microseconds of one of `count` bare calls of CUDA, on `size` bytes."""
+        """Returns the time in us of one of `count` direct CUDA calls on `size` bytes."""
         return self.number(self.call.bb_call_us(what.encode(), size, count))

@@ -1,4 +1,4 @@
-"""Turns in ABBA order, lines of the table, and the JSON file."""
+"""Interleaved timing in ABBA order, the lines of the table, and the JSON file."""
 
 import datetime
 import json
@@ -12,7 +12,7 @@ def geomean(values):
 
 
 class Series:
-    """The times of one contender: one a turn, two turns a round."""
+    """The times of one contender: one for each turn, two turns in each round."""
 
     def __init__(self):
         self.us = []
@@ -21,13 +21,13 @@ class Series:
         return statistics.median(self.us)
 
     def noise(self):
-        """The twin ratio: how far the two turns of a round lie apart."""
+        """Returns the relative difference between the two turns of a round, as the median."""
         turns = zip(self.us[::2], self.us[1::2])
         return statistics.median([max(a, b) / min(a, b) - 1 for a, b in turns])
 
 
 class Clock:
-    """How long is measured. A dry run does everything once."""
+    """Decides how long to measure. A dry run does everything once."""
 
     def __init__(self, dry):
         self.dry = dry
@@ -35,7 +35,7 @@ class Clock:
         self.most = 2000
 
     def count(self, timer):
-        """Runs in a sample, so that it lasts long enough; warms up on the way."""
+        """Returns the number of runs for a sample of sufficient length. Also warms up."""
         timer(1)
         if self.dry:
             return 1
@@ -43,8 +43,8 @@ class Clock:
         return max(1, min(self.most, round(self.sample_us / us)))
 
     def interleave(self, timers):
-        """Name → Series. Every round runs all forwards, then backwards: a drift of the machine
-        hits all alike. A turn is the median of some samples."""
+        """Returns name → Series. Every round runs all timers forwards, then backwards, so that a
+        drift of the machine affects all equally. A turn is the median of several samples."""
         counts = {name: self.count(timer) for name, timer in timers.items()}
         series = {name: Series() for name in timers}
         for _ in range(self.rounds):
@@ -55,8 +55,8 @@ class Clock:
 
 
 class Table:
-    """One line a row: PASS, FAIL or SKIP(reason), its name, its figures and its bar. In a dry run
-    DRY, and no figure."""
+    """Prints one line for each row: PASS, FAIL or SKIP(reason), name, figures and bar. In a dry
+    run it prints DRY and no figures."""
 
     def __init__(self, dry, card):
         self.dry, self.card, self.rows, self.failed = dry, card, [], False
@@ -64,7 +64,7 @@ class Table:
 
     def line(self, verdict, name, text, bar=None, **data):
         if self.dry and verdict in ("PASS", "FAIL", "INFO") and "error" not in data:
-            verdict, text = "DRY", ""  # a figure of an emulated device says nothing; an error does
+            verdict, text = "DRY", ""  # figures of emulated devices are meaningless
         self.failed = self.failed or verdict == "FAIL"
         bar_text = f"  (bar {bar})" if bar is not None else ""
         print(f"{verdict}  {name}  {text}".rstrip() + bar_text, flush=True)
@@ -79,7 +79,7 @@ class Table:
         self.line("FAIL", name, text.splitlines()[0][:300], error=True)
 
     def check(self, name, error, most):
-        """A result that is wrong is not timed. True if it is right."""
+        """Returns whether the result is correct. A wrong result is not timed."""
         if error <= most or (self.dry and not isinstance(error, float)):
             return True
         text = f"wrong result: error {error:.3g}, expected at most {most:.3g}"
@@ -87,11 +87,11 @@ class Table:
         return False
 
     def figure(self, name, text, **data):
-        """A ceiling, or what is only reported."""
+        """Prints a ceiling or another figure without a bar."""
         self.line("INFO", name, text, **data)
 
     def times(self, name, series):
-        """What each contender takes, only reported."""
+        """Prints the time of each contender, without a bar."""
         times = {n: s.time() for n, s in series.items()}
         self.figure(name, ", ".join(f"{n} {us:.2f} us" for n, us in times.items()), times=times)
 
@@ -102,8 +102,8 @@ class Table:
         self.line("PASS" if value <= bar else "FAIL", name, text, f"<= {bar}", value=value, **data)
 
     def ratio(self, name, series, ours, peers, bar, missing=None, note=""):
-        """r = t_peer / t_ours of the faster peer, with the noise: the larger twin ratio of the
-        two."""
+        """Compares r = t_peer / t_ours of the fastest peer with the bar. Its noise is the larger
+        noise of the two."""
         mine = series[ours]
         times = {n: {"us": s.time(), "noise": s.noise()} for n, s in series.items()}
         there = [p for p in peers if p in series]
@@ -121,7 +121,7 @@ class Table:
         return r
 
     def write(self, out, results):
-        """Rows of this run replace those of the same groups in the table that is there."""
+        """Writes the rows. They replace the rows of the same groups in an existing table."""
         if self.dry:
             return []
         now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

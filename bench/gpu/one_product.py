@@ -1,4 +1,4 @@
-"""one_product.py LIBRARY SIZE: the product of G1.nn, a few times and nothing else, for ncu."""
+"""one_product.py LIBRARY SIZE: runs only the product of G1.nn, a few times, for ncu."""
 
 import sys
 

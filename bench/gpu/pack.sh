@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# bench/gpu/pack.sh [package...]: brings what ./dev gpu needs on a machine without network, as
-# unpacked Debian packages, into build/debs (or BRAID_DEBS): by default catch2 for the tests and
-# ninja for the build. Run it on a machine with network and the same Debian; nothing is installed.
+# bench/gpu/pack.sh [package...]: downloads Debian packages that ./dev gpu needs on a machine
+# without network, and unpacks them into build/debs (or BRAID_DEBS). The default is catch2 for the
+# tests and ninja for the build. Run it on a machine with network and the same Debian release.
+# Nothing is installed.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 packages=("$@")

@@ -1,8 +1,8 @@
-"""PyTorch as the peer, in this process, on Braid's own memory.
+"""PyTorch as the peer, in this process, on Braid's memory.
 
-Three kinds: PyTorch on the GPU; in a dry run PyTorch on the CPU, with what it lacks of torch.cuda
-replaced by the few names that we use; and, without PyTorch, nothing at all, or in a dry run a
-stand-in."""
+There are three cases: PyTorch on the GPU; in a dry run PyTorch on the CPU, with a fake for the few
+names of torch.cuda that are used here; and, without PyTorch, no peer, or in a dry run a fake
+PyTorch."""
 
 import contextlib
 import sys
@@ -10,7 +10,7 @@ import time
 
 
 class DryCuda:
-    """The names of torch.cuda that we use, without a GPU."""
+    """A fake of the names of torch.cuda that are used here, for a machine without GPU."""
 
     class Event:
         def __init__(self, enable_timing):
@@ -33,7 +33,7 @@ class DryCuda:
     def __init__(self, torch):
         names = ("Event", "Stream", "CUDAGraph", "stream", "graph", "current_stream", "synchronize")
         for name in (*names, "caching_allocator_alloc", "caching_allocator_delete"):
-            # a name that the real one lacks is an error here, not on the GPU
+            # fails here, not on the GPU, if the real torch.cuda lacks the name
             getattr(torch.cuda, name)
             getattr(self, name)
 
@@ -57,8 +57,8 @@ class DryCuda:
 
 
 class Peer:
-    """What rows ask of PyTorch. `missing` is the reason where there is none; then nothing else may
-    be used."""
+    """The functions of PyTorch that the rows use. `missing` is the reason why there is no PyTorch;
+    then nothing else may be used."""
 
     COMPILE_MODE = "max-autotune-no-cudagraphs"
 
@@ -88,7 +88,7 @@ class Peer:
         self.exact()
 
     def exact(self):
-        """Products of float32 in float32. Every row asserts it once more by the error."""
+        """Makes float32 products use float32, not TF32. Every row also checks that by its error."""
         self.torch.set_float32_matmul_precision("highest")
 
     def allows_tf32(self):
@@ -101,7 +101,7 @@ class Peer:
         self.torch.set_float32_matmul_precision("high")
 
     def view(self, tensor):
-        """Braid's tensor as PyTorch's: the same memory, on a CPU a copy."""
+        """Returns Braid's tensor as a PyTorch tensor: the same memory on a GPU, a copy on a CPU."""
         torch = self.torch
         if self.device == "cuda":
             view = torch.as_tensor(tensor, device="cuda")
@@ -112,15 +112,15 @@ class Peer:
         return flat.reshape(tensor.shape)
 
     def distance(self, got, want):
-        """‖got − want‖ / ‖want‖ in float64 of two of PyTorch's tensors, or of one of Braid's and
-        one of PyTorch's."""
+        """Returns ‖got − want‖ / ‖want‖, computed in float64. Both may be Braid's or PyTorch's
+        tensors."""
         got, want = (
             t.double() if hasattr(t, "double") else self.view(t).double() for t in (got, want)
         )
         return float((got.reshape(want.shape) - want).norm() / want.norm())
 
     def events(self, run):
-        """A timer as Work.events."""
+        """Returns a timer like Work.events."""
 
         def timed(count):
             start, end = self.cuda.Event(enable_timing=True), self.cuda.Event(enable_timing=True)
@@ -146,16 +146,17 @@ class Peer:
         return timed
 
     def wall(self, run):
-        """By the host's clock, the wait for the last run included."""
+        """Returns a timer by the host's clock that includes the wait for the last run."""
         return self._by_host(run, whole=True)
 
     def enqueue(self, run):
-        """What the host needs to queue a run."""
+        """Returns a timer of the host's time to queue a run."""
         return self._by_host(run, whole=False)
 
     def graph(self, make):
-        """Replays the CUDA graph of what make() gives, made and run three times on the stream of
-        the capture: a backward runs on the stream of its forward."""
+        """Returns a function that replays a CUDA graph of the function that make() returns. make()
+        is called, and its result run three times, on the capture's stream, because a backward runs
+        on the stream of its forward."""
         side = self.cuda.Stream()
         side.wait_stream(self.cuda.current_stream())
         with self.cuda.stream(side):
@@ -167,11 +168,11 @@ class Peer:
         captured = self.cuda.CUDAGraph()
         with self.cuda.graph(captured, stream=side):
             run()
-        return lambda kept=run: captured.replay()  # the graph reads the memory of what run holds
+        return lambda kept=run: captured.replay()  # the graph reads memory that `run` owns
 
     def compiled(self, function, *arguments):
-        """torch.compile of a function for these shapes alone, compiled here by a first call."""
-        self.torch._dynamo.reset()  # else a second shape would be compiled for any shape
+        """Applies torch.compile to a function for these shapes only, and calls it to compile it."""
+        self.torch._dynamo.reset()  # else a second shape would get a dynamic-shape kernel
         if self.dry:
             fast = self.torch.compile(function, backend="eager", dynamic=False)
         else:

@@ -1,4 +1,4 @@
-"""Rows that time whole steps and the host by its clock: G6s, G7, G12, G13, G14."""
+"""Rows timed by the host's clock, for whole steps and host overhead: G6s, G7, G12, G13, G14."""
 
 import os
 import sys
@@ -8,14 +8,14 @@ from rows_kernels import layer_backward, layer_operands
 
 
 def small(t, name, work, make, bar):
-    """Ours against eager PyTorch, of which make() gives a function, by the bar; its CUDA graph is
-    reported beside it."""
+    """Compares Braid with eager PyTorch, whose function make() returns, and with the bar. PyTorch's
+    CUDA graph is reported too."""
     timers, note = {"braid": work.wall}, ""
     if make:
         timers["eager"] = t.peer.wall(make())
         try:
             timers["graph"] = t.peer.wall(t.peer.graph(make))
-        # what is only reported does not end the row; in a dry run nothing may fail
+        # an error of this figure does not end the row, except in a dry run, where nothing may fail
         except Exception as error:
             if t.dry:
                 raise
@@ -28,7 +28,7 @@ def small(t, name, work, make, bar):
 
 
 def g6s(t):
-    """dX, dW and db of small layers: one call at a time, by the host's clock."""
+    """dX, dW and db of small layers, timed by the host's clock."""
     sizes = ((3, 2, 5),) if t.dry else ((16, 32, 32), (30, 2, 5), (64, 10, 64), (64, 64, 64))
     for batch, out, into in sizes:
         name = f"G6s.{batch}x{out}x{into}"
@@ -38,7 +38,7 @@ def g6s(t):
 
 
 def g7(t):
-    """A whole step of SGD on Linear(5, 2), 30 rows: forward, loss, backward, update."""
+    """A whole SGD step of Linear(5, 2) on 30 rows: forward, loss, backward, update."""
     work = t.library.work("sgd_step")
     ours = [work.result().item() for _ in range(3)]
     make = None
@@ -61,7 +61,7 @@ def g7(t):
 
 
 def g12(t):
-    """An allocation and its release, served by the cache: the host's time."""
+    """The host's time of an allocation and its release, both served by the cache."""
     count, size = (2, 1 << 10) if t.dry else (20000, 1 << 20)
     best = {}
     for _ in range(t.clock.rounds):
@@ -80,7 +80,7 @@ def g12(t):
     t.table.at_least("G12.malloc_async", r, 5, text)
     if "torch" in ns:
         r = ns["torch"] / max(ours, 1e-9)
-        # No verdict: most of it is Python's call.
+        # No bar: most of this time is the call from Python.
         called = f"torch's caching allocator, called from Python: {ns['torch']:.0f} ns"
         t.table.figure("G12.torch", f"r {r:.2f}  {called}", value=r)
     else:
@@ -88,7 +88,7 @@ def g12(t):
 
 
 def g13(t):
-    """From the host to the GPU: pinned, pageable, and beside work of the GPU."""
+    """Copies from the host to the GPU: pinned, pageable, and overlapped with work of the GPU."""
     ring = "the engine copies through its own pinned ring, whatever the source"
     t.table.skip("G13.pinned", f"{ring}; ceilings.h2d.pinned is the bare call", ">= 0.95")
     n = 1 << 8 if t.dry else 1 << 25
@@ -113,7 +113,7 @@ def g13(t):
 
 
 def g14(t):
-    """What the host pays to queue an op, against eager PyTorch: the geometric mean over ops."""
+    """The host's time to queue an op, against eager PyTorch: the geometric mean over the ops."""
     x, y = t.library.normal(64), t.library.normal(64)
     a, b, bias = t.library.normal(16, 16), t.library.normal(16, 16), t.library.normal(16)
     cases = {"add": [x, y], "scale": [x], "relu": [x], "exp": [x], "sum": [x]}
@@ -123,7 +123,7 @@ def g14(t):
     if not t.peer.missing:
         torch, F = t.peer.torch, t.peer.torch.nn.functional
         p, q, m, n, c = (t.peer.view(v) for v in (x, y, a, b, bias))
-        # One closure an op: whatever else Python did would be counted against PyTorch.
+        # One closure for each op, because any other Python code would be counted against PyTorch.
         functions = {
             "add": lambda: p + q,
             "scale": lambda: p * 1.5,

@@ -8,7 +8,7 @@ from measure import geomean
 
 
 def ceilings(t):
-    """What this GPU gives at most, measured in the same run: copies, products by cuBLAS, launches,
+    """The upper bounds of this GPU, measured in the same run: copies, cuBLAS products, launches,
     transfers."""
     size = 1 << 12 if t.dry else 1 << 30
     count = 1 if t.dry else 25
@@ -61,20 +61,20 @@ def torch_product(t, layout):
 
 
 def rotation(t, *tensors):
-    """How many sets of operands are taken in turn, so that none is found in the cache: together
-    they are to be larger than 256 MB, but 64 at most."""
+    """Returns the number of operand sets to use in turn, so that none is in the cache: together at
+    least 256 MB, but at most 64 sets."""
     size = 4 * sum(math.prod(shape) for shape in tensors)
     return 1 if t.dry else max(1, min(64, math.ceil((256 << 20) / size)))
 
 
 def product(t, name, layout, m, n, k):
-    """Braid's product, cuBLAS's by our switch, and PyTorch's, checked and timed; None where ours
-    is wrong."""
+    """Checks and times the products of Braid, of cuBLAS (selected in Braid) and of PyTorch. Returns
+    None if a result is wrong."""
     shapes = {"nn": ((m, k), (k, n)), "nt": ((m, k), (n, k)), "tn": ((k, m), (k, n))}[layout]
     sets = [[t.library.normal(*shape) for shape in shapes] for _ in range(rotation(t, *shapes))]
     work = t.library.work(layout, *sets)
     right = t.library.work(layout + "64", sets[0], dtype="float64").result()
-    most = 1e-6 * math.sqrt(k)  # TF32 would be at 3e-4
+    most = 1e-6 * math.sqrt(k)  # TF32 would have an error of 3e-4
     if not t.table.check(name, t.library.error_of(work.result(), right), most):
         return None
     timers = {"braid": t.engine("braid", work).events}
@@ -92,7 +92,7 @@ def product(t, name, layout, m, n, k):
 
 
 def g1(t):
-    """Exact fp32 products, square, three layouts, against cuBLAS with TF32 off."""
+    """Exact fp32 products of square matrices in three layouts, against cuBLAS without TF32."""
     t.cublas("G1.cublas")
     for size in (24,) if t.dry else (2048, 4096, 8192):
         for layout in ("nn", "nt", "tn"):
@@ -104,7 +104,7 @@ def g1(t):
                 t.table.ratio(name, series, "braid", peers, 0.85, "no cuBLAS", rate)
 
 
-# (rows, out, in) of layers that are no multiples of tiles, or thin in one dim.
+# (rows, out, in) of layers that are not multiples of a tile, or thin in one dim.
 SHAPES = (
     [
         (b, o, i)
@@ -119,7 +119,7 @@ SHAPES = (
 
 
 def g1s(t):
-    """The geometric mean over shapes of layers, forward, against torch.mm."""
+    """The geometric mean over layer shapes, forward only, against torch.mm."""
     ratios, beside_cublas, worst, bound = [], [], None, 0
     for m, n, k in SHAPES[-2:-1] if t.dry else SHAPES:
         if t.dry:
@@ -136,8 +136,8 @@ def g1s(t):
             beside_cublas.append(series["cublas"].time() / series["braid"].time())
         bound += series["braid"].time() < 8
         t.table.times(name, series)
-    # A kernel of a few us takes as long as the host needs to queue it: there hosts are compared,
-    # PyTorch's with Python. cuBLAS has our own.
+    # A kernel of a few us takes as long as the host needs to queue it. There the hosts are
+    # compared: PyTorch with Python, cuBLAS through Braid's own C++ host code.
     t.table.figure("G1s.host_bound", f"{bound} shapes of less than 8 us", value=bound)
     if beside_cublas:
         r = geomean(beside_cublas)
@@ -151,7 +151,7 @@ def g1s(t):
 
 
 def g5(t):
-    """Linear, bias and ReLU, forward, fp32: against eager PyTorch and against torch.compile."""
+    """Linear with bias and ReLU, forward, fp32, against eager PyTorch and torch.compile."""
     width = 8 if t.dry else 1024
     for batch in (4,) if t.dry else (256, 512, 1024):
         sets = [
@@ -181,7 +181,7 @@ def g5(t):
             try:
                 fast = t.peer.compiled(layer, *views[0])
                 timers["compile"] = t.peer.events(t.turns(views, fast))
-            # Triton or its compiler may be missing; in a dry run nothing may
+            # Triton or its compiler may be missing, but not in a dry run
             except Exception as error:
                 if t.dry:
                     raise
@@ -195,8 +195,8 @@ def g5(t):
 
 
 def layer_backward(t, name, operands, right, most):
-    """(Work, a function that makes PyTorch's): dX, dW and db of a layer by autograd; None where a
-    result is wrong."""
+    """dX, dW and db of a layer by autograd. Returns (Work, a function that makes PyTorch's
+    version), or None if a result is wrong."""
     gradients = t.library.work("linear_gradients", operands)
     if not t.table.check(name, t.library.error_of(gradients.result(), right), most):
         return None
@@ -242,8 +242,8 @@ def g6(t):
 
 
 def g8(t):
-    """Kernels that move memory, as a fraction of the rate of the driver's copy, which takes turns
-    with each of them; 256 MB and more."""
+    """Memory-bound kernels on 256 MB and more, as a fraction of the rate of the driver's copy,
+    which is timed in turn with each of them."""
     n, size = (1 << 10, 1 << 10) if t.dry else (1 << 26, 1 << 28)
     source = t.library.normal(size)
     copy = t.library.work("copy", [source])
@@ -253,7 +253,7 @@ def g8(t):
     a, b = t.library.normal(n), t.library.normal(n)
     matrix, classes = t.library.normal(rows, wide), t.library.labels(rows, wide)
     flat = t.library.normal(n, scale=1e-3)
-    # name, work, operands, how often n numbers of 4 bytes are read or written
+    # name, work, operands, number of times that n numbers of 4 bytes are read or written
     cases = [
         ("add", "add", [a, b], 3),
         ("scale", "scale", [a], 2),
@@ -269,7 +269,7 @@ def g8(t):
             work = t.library.work(kind, operands)
             if kind not in ("sgd", "adamw"):
                 right = t.library.work(kind + "64", operands, dtype="float64").result()
-                most = 1e-3 if kind == "sum" else 1e-5  # a sum may be near 0
+                most = 1e-3 if kind == "sum" else 1e-5  # a sum may be close to 0
                 if not t.table.check("G8." + name, t.library.error_of(work.result(), right), most):
                     continue
             series = t.clock.interleave({"braid": work.events, "copy": copy.events})

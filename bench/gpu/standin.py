@@ -1,5 +1,5 @@
-"""Stands in for PyTorch where there is none and the run is dry: every name is there, every call
-gives another stand-in. It lets our own lines run, no more."""
+"""A fake PyTorch for dry runs on machines without PyTorch. Every attribute exists and every call
+returns the fake. It only lets the code that calls it run."""
 
 
 class StandIn:
@@ -7,7 +7,7 @@ class StandIn:
         return self
 
     def __mro_entries__(self, bases):
-        return (StandIn,)  # a class may be derived from it
+        return (StandIn,)  # allows classes that derive from it
 
     def __getattr__(self, name):
         if name.startswith("__"):

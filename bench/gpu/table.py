@@ -1,6 +1,6 @@
-"""The table of goals on a GPU: ceilings, then Braid beside cuBLAS and PyTorch, on the same memory.
+"""The table of goals on a GPU: ceilings, then Braid against cuBLAS and PyTorch on the same memory.
 
-All in one process.
+Everything runs in one process.
 
     table.py --library libbraid_bench.so [--rows ceilings,G1] [--out FOLDER] [--results FOLDER]
              [--seconds N] [--dry-run] [--list]
@@ -34,7 +34,7 @@ ROWS = {
 
 
 class EngineWork:
-    """Work that is run with one engine of matrix products, whichever was used before."""
+    """Work that runs with a given engine of matrix products, and restores Braid's afterwards."""
 
     def __init__(self, library, engine, work):
         self.library, self.engine, self.work = library, engine, work
@@ -54,19 +54,19 @@ class EngineWork:
 
 
 class Run:
-    """What every row is given."""
+    """The context that every row receives."""
 
     def __init__(self, library, peer, table, dry):
         self.library, self.peer, self.table, self.dry = library, peer, table, dry
         self.clock, self.host_clock = Clock(dry), Clock(dry)
-        self.host_clock.most = 500  # few enough launches that the queue never fills
+        self.host_clock.most = 500  # few enough that the launch queue never fills up
         self.has_cublas = None
 
     def engine(self, name, work):
         return EngineWork(self.library, name, work)
 
     def cublas(self, name):
-        """True if cuBLAS can be opened; else the line says why, once."""
+        """Returns whether cuBLAS can be opened. If not, prints the reason once."""
         if self.has_cublas is None:
             try:
                 self.library.engine("cublas")
@@ -80,7 +80,7 @@ class Run:
         return self.has_cublas
 
     def turns(self, sets, function):
-        """Calls function with the sets of operands in turn."""
+        """Returns a function that calls `function` with the sets of operands in turn."""
         rotation = itertools.cycle(sets)
         return lambda: function(*next(rotation))
 
@@ -109,7 +109,7 @@ def main():
     if found is None:
         print("FAIL  table  expected nvidia-smi to name a GPU, got none")
         return 1
-    peer = Peer(dry)  # first: its cuBLAS is then the one that ours finds
+    peer = Peer(dry)  # before the library, which then finds PyTorch's cuBLAS
     library = Library(options.library)
     table = Table(dry, found)
     if library.devices() < 1 or library.emulated != dry:
@@ -130,7 +130,7 @@ def main():
     paths = []
     for name in names:
         if time.monotonic() - start > options.seconds:
-            # the file keeps what it has of an earlier call
+            # the file keeps these rows from an earlier call
             print(f"SKIP(no time left: ./dev gpu --only {name})  {name}", flush=True)
             continue
         table.group = name
@@ -144,7 +144,7 @@ def main():
 
                     traceback.print_exc()
         found["after"] = card.now()
-        # after each row: a machine may be cut off at any time
+        # after each row, because the machine may be lost at any time
         paths = table.write(options.out, options.results)
     for path in paths:
         print(f"written: {path}")

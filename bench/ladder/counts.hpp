@@ -4,16 +4,16 @@
 #include "ladder/trial.hpp"
 #include "simt/profiler.hpp"
 
-// What a step asks of memory, counted by the emulation. A request is one load, store or cp.async of
-// a warp.
+// The memory traffic of a step, counted by the emulation. A request is one load, store or cp.async
+// of a warp.
 namespace braid::ladder {
 
 struct Counts {
   std::uint64_t global = 0;         ///< requests of global memory
-  std::uint64_t sectors = 0;        ///< of 32 bytes, that they touch
-  std::uint64_t least_sectors = 0;  ///< that would hold the bytes they want
+  std::uint64_t sectors = 0;        ///< sectors of 32 bytes that they touch
+  std::uint64_t least_sectors = 0;  ///< fewest sectors that could hold these bytes
   std::uint64_t shared = 0;         ///< requests of shared memory
-  std::uint64_t passes = 0;         ///< over its 32 banks
+  std::uint64_t passes = 0;         ///< passes over its 32 banks
   std::uint64_t least_passes = 0;
   [[nodiscard]] std::uint64_t conflicts() const { return passes - least_passes; }
 };
@@ -28,7 +28,7 @@ struct Counts {
   return sum;
 }
 
-/// Of one run of the step.
+/// Counts one run of the step.
 template <class Trial>
 [[nodiscard]] Counts count(const Step<typename Trial::Problem>& step, const Trial& trial) {
   const simt::Profile profile;
@@ -37,7 +37,7 @@ template <class Trial>
   return sum_of(profile);
 }
 
-/// The sizes that the tests and the page know by heart.
+/// The sizes for which the tests and docs/guides/ladder.md state exact counts.
 inline SgemmTrial counted_sgemm() { return {128, 128, 64}; }
 inline SoftmaxTrial counted_softmax() { return {64, 512}; }
 

@@ -1,14 +1,15 @@
 #pragma once
 #include "cuda/device/element.cuh"
 
-// Four neighbouring floats, as the steps with wide accesses move them.
+// Groups of four neighbouring floats, for the steps with wide memory accesses.
 namespace braid::ladder {
 
-/// simt::load_vector<Four>(p) and simt::store_vector(p, four) are one access of 16 bytes: p must be
-/// aligned to 16.
+/// Four floats. simt::load_vector<Four>(p) and simt::store_vector(p, four) are one access of 16
+/// bytes; p must be aligned to 16 bytes.
 using Four = cuda::Pack<float, 4>;
 
-/// Edges: of p[0 … 3] those below `count`, one by one; `other` for the rest.
+/// For the edges of a matrix: access only the first `count` of p[0 … 3], one at a time. read_some
+/// fills the rest with `other`.
 BRAID_DEVICE Four read_some(const float* p, int count, float other) {
   Four four;
 #pragma unroll
@@ -21,7 +22,7 @@ BRAID_DEVICE void write_some(float* p, const Four& four, int count) {
     if (q < count) p[q] = four.v[q];
 }
 
-/// May the rows of a matrix, `width` wide, be read in fours?
+/// Returns whether the rows of a matrix of this width can be read as groups of four.
 inline bool reads_fours(const float* p, int width) {
   return width % 4 == 0 && cuda::is_aligned<4>(p);
 }

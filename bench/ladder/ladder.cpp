@@ -1,5 +1,5 @@
-// bench_ladder: two ladders of kernels from a naive one to ours. Under the emulation it counts what
-// each step asks of memory; on a GPU it times them.
+// bench_ladder: two ladders of kernels, from a naive one to Braid's own. Under the emulation it
+// counts the memory traffic of each step; on a GPU it times the steps.
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -22,8 +22,8 @@ namespace {
 
 using bench::Json;
 
-/// Compares every step with float64 at sizes that no tile divides, and says which is wrong. The
-/// timer runs too, so that it is known to.
+/// Compares every step with float64 at sizes that are not multiples of a tile, and prints the wrong
+/// ones. Also calls the timer once, to test it.
 template <class Trial, std::size_t N>
 bool all_right(const Step<typename Trial::Problem> (&steps)[N],
                std::initializer_list<Trial*> trials) {
@@ -50,7 +50,7 @@ bool check_results() {
 }
 
 #if SIMT_EMULATED
-// One run of every step; the counts say the same on every machine.
+// Runs every step once. The counts are the same on every machine.
 template <class Trial, std::size_t N>
 bool print_counts(const Step<typename Trial::Problem> (&steps)[N], Trial& trial,
                   std::vector<Json>& rows) {
@@ -100,7 +100,7 @@ bool measure(const bench::Options&, std::vector<Json>& rows) {
   return products && softmaxes;
 }
 #else
-// Times in ABBA order. Of the last step: how far this one has come.
+// Times the steps in ABBA order. "of the last step" is the speed relative to the last step.
 template <class Trial, std::size_t N>
 bool print_times(const bench::Options& options, const Step<typename Trial::Problem> (&steps)[N],
                  Trial& trial, std::vector<Json>& rows) {

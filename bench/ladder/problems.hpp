@@ -1,32 +1,31 @@
 #pragma once
-// What the kernels of the ladder compute, and their steps. The page that walks through them is
-// docs/guides/ladder.md.
+// The problems that the ladder's kernels solve, and the list of steps. docs/guides/ladder.md
+// explains them.
 namespace braid {
 
 class Stream;
 
 namespace ladder {
 
-/// C[m, n] = A[m, k] B[k, n], float32, rows dense. Sizes are those of a benchmark: elements are
-/// counted in 32 bits.
+/// C[m, n] = A[m, k] B[k, n], float32, contiguous. Elements are indexed with 32 bits, enough for
+/// the benchmark's sizes.
 struct Sgemm {
   const float* a;
   const float* b;
   float* c;
   int m, n, k;
-  bool large;  // step 6 plans it as part of a product that fills the GPU, whatever its size
+  bool large;  // step 6 plans it as for a product that fills the GPU
 };
 
-/// y = softmax(x) along the rows of [rows, n], float32, dense, counted in 32 bits. -inf has a
-/// probability of 0; a row of -inf alone becomes NaN.
+/// y = softmax(x) along the rows of [rows, n], float32, contiguous, indexed with 32 bits. -inf gets
+/// a probability of 0; a row of only -inf becomes NaN.
 struct Softmax {
   const float* x;
   float* y;
   int rows, n;
 };
 
-/// One kernel: queued on a CUDA stream, with all three sizes of a product (or both of a softmax) at
-/// least 1.
+/// One kernel. `launch` queues it on a CUDA stream; all sizes of the problem must be at least 1.
 template <class Problem> struct Step {
   const char* name;
   void (*launch)(const Problem&, Stream&);

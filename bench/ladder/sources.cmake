@@ -1,4 +1,4 @@
-# The steps, and what runs them on both sides.
+# The kernels of the steps, and the sources shared by the benchmark and the tests.
 set(BRAID_LADDER_KERNELS "")
 foreach(file sgemm/1_naive sgemm/2_coalesced sgemm/3_shared sgemm/4_registers sgemm/5_pipeline
              sgemm/6_ours softmax/1_naive softmax/2_tree softmax/3_shuffles softmax/4_online

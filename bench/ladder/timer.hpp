@@ -9,7 +9,7 @@
 
 namespace braid::ladder {
 
-/// Throws Error.
+/// Throws Error unless the call succeeded.
 inline void check(cudaError_t error) {
   if (error != cudaSuccess)
     throw Error(std::string("ladder: expected a CUDA call to succeed, got ") +
@@ -28,8 +28,8 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Median time of `queue()` on the device in us over `runs`, between events, after one run that is
-/// not timed.
+/// Returns the median time of `queue()` on the device in us, over `runs` runs between events, after
+/// one run that is not timed.
 template <class F> [[nodiscard]] double time_on(Stream& stream, int runs, F queue) {
   queue();
   stream.synchronize();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kGuard = 64;  // floats: a multiple of 16 bytes
 constexpr float kMark = -12345.678f;
-constexpr double kUnit = 0x1p-24;  // of float32, half a unit in the last place
+constexpr double kUnit = 0x1p-24;  // of float32: half a unit in the last place
 
 const DeviceContext& context() { return device_context(Device("cuda:0")); }
 
@@ -33,7 +33,7 @@ std::vector<float> rows_of(int rows, int n, double scale, bool masked) {
   return x;
 }
 
-// The larger of the two, where NaN is larger than any number.
+// Returns the larger of the two; NaN counts as larger than any number.
 double worse(double a, double b) { return b <= a ? a : b; }
 
 }  // namespace
@@ -83,7 +83,7 @@ double SgemmTrial::error(const Step<Sgemm>& step, bool large) {
   c_.set(nans(product(m_, n_)));
   step.launch(problem(large), stream());
   const std::vector<float> c = c_.get();
-  // A sample walks through rows and columns.
+  // For large problems compare a sample of elements, spread over rows and columns.
   const std::size_t apart = product(m_, n_) <= (std::size_t{1} << 28) / static_cast<std::size_t>(k_)
                                 ? 1
                                 : (product(m_, n_) / 4096 + 37) | 1;
@@ -129,7 +129,7 @@ double SoftmaxTrial::error(const Step<Softmax>& step, bool) {
       const double expected = std::exp(x[j] - max) / sum;
       const double off = std::fabs(y[product(r, n_) + static_cast<std::size_t>(j)] - expected) /
                          (tolerance * expected + 1e-38);
-      // A row of -inf alone is NaN on both sides.
+      // A row of only -inf is NaN on both sides.
       if (!(std::isnan(expected) && std::isnan(y[product(r, n_) + static_cast<std::size_t>(j)])))
         worst = worse(worst, off);
     }

@@ -7,11 +7,11 @@
 
 #include "ladder/problems.hpp"
 
-// One size of a problem with its numbers, on the host and on a CUDA device, and the answer in
-// float64. The benchmark and the tests use the same.
+// One problem size with its data, on the host and on a CUDA device, and a check against float64.
+// The benchmark and the tests share it.
 namespace braid::ladder {
 
-/// Floats on cuda:0 between marked ones, `shift` floats off an aligned address.
+/// Floats on cuda:0 between guard values, `shift` floats away from an aligned address.
 class DeviceFloats {
  public:
   explicit DeviceFloats(std::vector<float> values, int shift = 0);
@@ -20,7 +20,7 @@ class DeviceFloats {
   DeviceFloats& operator=(const DeviceFloats&) = delete;
   [[nodiscard]] float* data() const { return static_cast<float*>(block_.data) + before_; }
   void set(const std::vector<float>& values);
-  /// Waits and brings them back. Throws Error if something wrote outside.
+  /// Waits and copies the floats to the host. Throws Error if a guard value was overwritten.
   [[nodiscard]] std::vector<float> get() const;
 
  private:
@@ -28,7 +28,7 @@ class DeviceFloats {
   Block block_;
 };
 
-/// A product of random matrices. `shift` moves all three off 16-byte addresses.
+/// A product of random matrices. `shift` moves all three away from 16-byte alignment.
 class SgemmTrial {
  public:
   using Problem = Sgemm;
@@ -36,13 +36,13 @@ class SgemmTrial {
   [[nodiscard]] Sgemm problem(bool large = false) const {
     return {a_.data(), b_.data(), c_.data(), m_, n_, k_, large};
   }
-  /// Runs the step, in memory full of NaN, and returns the worst error of an element as a fraction
-  /// of what rounding can make: k + 2 roundings of Σ|a||b|. Beyond 2^28 multiply-adds a sample of
-  /// 4096 elements is compared.
+  /// Runs the step with C filled with NaN. Returns the largest error of an element, as a fraction
+  /// of the possible rounding error: k + 2 roundings of Σ|a||b|. Above 2^28 multiply-adds only
+  /// about 4096 elements are compared.
   [[nodiscard]] double error(const Step<Sgemm>& step, bool large = false);
   [[nodiscard]] std::vector<float> result() const { return c_.get(); }
   [[nodiscard]] std::string text() const;
-  /// additions and multiplications
+  /// number of additions and multiplications
   [[nodiscard]] double work() const { return 2.0 * m_ * n_ * k_; }
   static constexpr const char* kRate = "GFLOP/s";
 
@@ -58,11 +58,12 @@ class SoftmaxTrial {
   using Problem = Softmax;
   SoftmaxTrial(int rows, int n, double scale = 4, bool masked = false, int shift = 0);
   [[nodiscard]] Softmax problem(bool = false) const { return {x_.data(), y_.data(), rows_, n_}; }
-  /// As above. An element may be off by 32 + n + 2 (max - min) roundings of it: the exponentials
-  /// and their arguments, and a sum of n. Beyond 2^22 elements a sample of 64 rows is compared.
+  /// As SgemmTrial::error. The possible error of an element is 32 + n + 4 scale roundings of it:
+  /// the exponentials and their arguments, and a sum of n. Above 2^22 elements only about 64 rows
+  /// are compared.
   [[nodiscard]] double error(const Step<Softmax>& step, bool = false);
   [[nodiscard]] std::string text() const;
-  /// bytes: read once, written once
+  /// bytes, if everything is read once and written once
   [[nodiscard]] double work() const { return 2.0 * sizeof(float) * rows_ * n_; }
   static constexpr const char* kRate = "GB/s";
 
@@ -73,7 +74,7 @@ class SoftmaxTrial {
   DeviceFloats x_, y_;
 };
 
-/// The stream that the trials and their steps use.
+/// Returns the stream that the trials and their steps use.
 [[nodiscard]] Stream& stream();
 
 }  // namespace braid::ladder

@@ -1,5 +1,6 @@
-// PyTorch's C++ interface (LibTorch) as a peer: the twin of peer.py, a server on stdin and stdout.
-// The protocol is in README.md. Built by setup.sh against the wheel's own headers and libraries.
+// PyTorch's C++ interface (LibTorch) as a peer: a server on stdin and stdout, like peer.py.
+// README.md describes the protocol. setup.sh compiles it against the headers and libraries of the
+// wheel.
 #include <sched.h>
 #include <torch/torch.h>
 
@@ -66,7 +67,7 @@ struct Row {
   virtual bool trains() const { return true; }
 };
 
-/// One operation without gradient, whose result is fresh memory at every step.
+/// One operation without gradient. The result is in newly allocated memory at every step.
 struct Op final : Row {
   std::function<torch::Tensor()> run;
   explicit Op(std::function<torch::Tensor()> f) : run(std::move(f)) {}
@@ -88,7 +89,7 @@ template <class Module, class Optimizer = torch::optim::SGD> struct RowOf final 
     reset();
   }
 
-  /// The common weights, and an optimizer without state.
+  /// Resets the model to the common weights and creates an optimizer without state.
   void reset() override {
     fill(model->parameters());
     if constexpr (std::is_same_v<Optimizer, torch::optim::SGD>)
@@ -106,7 +107,7 @@ template <class Module, class Optimizer = torch::optim::SGD> struct RowOf final 
   }
 };
 
-/// A pre-norm Transformer block, causal; the row block_sgd.
+/// A causal pre-norm Transformer block; the row block_sgd.
 struct BlockImpl : torch::nn::Module {
   torch::nn::LayerNorm norm1, norm2;
   torch::nn::Linear qkv, out, wide, narrow;
@@ -138,7 +139,8 @@ struct BlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(Block);
 
-/// Embedding, two LSTM layers, decoder; gradients are cut to a norm of 0.25 before the step.
+/// Embedding, two LSTM layers and a decoder. Gradients are clipped to a norm of 0.25 before the
+/// step.
 struct WordModelImpl : torch::nn::Module {
   torch::nn::Embedding encoder{nullptr};
   torch::nn::LSTM rnn{nullptr};
@@ -200,7 +202,7 @@ std::unique_ptr<Row> make_row(const std::string& name) {
   if (std::sscanf(name.c_str(), "mlp%d_b%d_%n", &hidden, &rows, &read) != 2)
     throw std::invalid_argument("unknown row " + name);
   const std::string kind = name.substr(static_cast<std::size_t>(read));
-  // no fused Adam here
+  // the C++ interface has no fused Adam
   if (kind != "sgd" && kind != "adam") throw std::invalid_argument("unknown row " + name);
   nn::Sequential net(nn::Linear(784, hidden), nn::ReLU(), nn::Linear(hidden, hidden), nn::ReLU(),
                      nn::Linear(hidden, 10));
@@ -227,7 +229,7 @@ Measured measure(Row& row, int iterations) {
   for (int b = 0; b < batches; ++b) {
     const auto start = Clock::now();
     for (int i = 0; i < steps; ++i) {
-      loss.reset();  // the memory of the last result serves this one
+      loss.reset();  // so that this step reuses the last result's memory
       loss = row.step();
     }
     times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count() /
@@ -239,8 +241,7 @@ Measured measure(Row& row, int iterations) {
           row.trains() ? loss.item<double>() : 0};
 }
 
-// ---- the server --------------------------------------------------------------------------------
-// OpenMP places its threads by GOMP_CPU_AFFINITY, which the launcher sets
+// OpenMP places its threads by GOMP_CPU_AFFINITY, which the launcher sets.
 void pin_to_first_core() {
   const char* cores = std::getenv("BRAID_PIN_CORES");
   if (!cores || !*cores) return;
@@ -291,7 +292,7 @@ std::string answer(std::map<std::string, std::unique_ptr<Row>>& rows, const std:
   } else {
     row.reset();
     out << R"(, "losses": [)";
-    // of an operation: numbers of its result, evenly spaced
+    // for an operation: evenly spaced numbers of its result
     const torch::Tensor y = row.trains() ? torch::Tensor() : row.step().flatten();
     for (int i = 0; i < count; ++i)
       out << (i ? ", " : "")

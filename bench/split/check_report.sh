@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# bench/split/check_report.sh PROGRAM FOLDER: bench_split measures its quickest net over two
-# devices, one round; then the report's four files have to be beside the JSON, and rows and output
-# have to say what docs/notes/report.md promises. No time is judged: what is asked for is that every
-# figure is there. Skips (77) where there is no python3.
+# bench/split/check_report.sh PROGRAM FOLDER: runs bench_split with its fastest net on two devices
+# for one round. Then the four files of the report must be in the folder of the JSON file, and the
+# rows and the output must contain what docs/notes/report.md promises. Times are not checked, only
+# that every figure is present. Skips (77) without python3.
 set -uo pipefail
 program=$1 folder=$2
 command -v python3 >/dev/null || { echo "SKIP(no python3)" && exit 77; }
@@ -75,7 +75,7 @@ for row in rows:
         expect(by == "the other runs", f"{name}: {what}")
         there = (row["efficiency"] or 0) > 0 and (row["ceiling"] or 0) > 0
         expect(there, f"{name}: expected an efficiency and a ceiling")
-        # No peer was asked for.
+        # No peer was requested.
         peers = {row.get("verdict_ddp"), row.get("verdict_threads")}
         expect(peers == {"unjudged"}, f"{name}: expected the peers' bars unjudged")
         if not row["shares_cores"]:

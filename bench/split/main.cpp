@@ -1,9 +1,11 @@
-// bench_split: batches split over 1 to n logical CPU devices, one thread each, beside one device,
-// beside what independent runs lose to each other, beside PyTorch's DDP (gloo, two processes),
-// beside PyTorch with as many intra-op threads, and beside what the report's cost model predicts.
+// bench_split: splits batches over 1 to n logical CPU devices, with one thread each. Compares this
+// with one device, with independent runs at the same time, with PyTorch's DDP (gloo, two
+// processes), with PyTorch using as many intra-op threads, and with the prediction of the report's
+// cost model.
 //   strong  an equal batch in all:    efficiency = T(1 device) / (n T(n devices))
 //   weak    an equal batch a device:  efficiency = T(1 device) / T(n devices)
-// The ceiling is the same with n independent runs at once, one a device, in place of T(n).
+// The ceiling is the same ratio with the time of n independent runs at the same time, one on each
+// device, in place of T(n).
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -50,8 +52,9 @@ std::vector<Update> chosen_updates(const std::string& name) {
   refuse("--update", "broadcast, local or both", name);
 }
 
-/// Where a report goes: beside the JSON, else the build folder. The first one is split-report, the
-/// others have the names of net and update.
+/// The path of a report without its extension: in the folder of the JSON file, else in the build
+/// folder. The first report is named split-report, the others also have the names of the net and
+/// the update.
 std::string report_stem(const bench::Options& options, const Net& net, Update update, bool first) {
   const std::filesystem::path folder = options.json.empty()
                                            ? std::filesystem::path(BRAID_BENCH_FOLDER)
@@ -76,7 +79,7 @@ int run(const bench::Options& options) {
   const std::string warning = bench::busy_warning();
   std::printf("%s\n%s%s", bench::machine_line().c_str(), warning.c_str(),
               warning.empty() ? "" : "\n");
-  // before Braid makes threads or pins one: a child inherits its parent's mask
+  // before Braid creates or pins threads: a child inherits its parent's affinity mask
   std::unique_ptr<bench::Peer> peer;
   if (!options.no_peers) {
     peer = std::make_unique<bench::Peer>("torch-python", options.peers + "/bin/peer-python",

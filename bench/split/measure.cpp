@@ -23,8 +23,8 @@ double time(Training& training, int steps) {
   return time_step(steps, [&] { (void)training.step(); });
 }
 
-/// Models that know nothing of each other, each on its own device and thread, at the same time: the
-/// mean of their step times.
+/// Trains independent models at the same time, each on its own device and thread. Returns the mean
+/// of their step times, or 0 if one fails.
 double time_independent(const std::vector<std::unique_ptr<Training>>& runs, int steps) {
   const std::vector<braid::Device> devices = first_devices(static_cast<int>(runs.size()));
   std::vector<double> us(runs.size(), 0.0);
@@ -46,9 +46,8 @@ double time_independent(const std::vector<std::unique_ptr<Training>>& runs, int 
   return sum / static_cast<double>(us.size());
 }
 
-// The losses of a net that has hardly begun to learn say little about its gradients: what the steps
-// have done to the parameters says more. A float32 parameter rounds steps as small as the word
-// model's to 0.3 %.
+// The losses of the first steps depend little on the gradients, so the changes of the parameters
+// are compared too. A float32 parameter rounds steps as small as the word model's to 0.3 %.
 constexpr double kMostOff = 0.02;
 double distance(const std::vector<braid::Tensor>& a, const std::vector<braid::Tensor>& b) {
   const braid::NoGrad guard;
@@ -130,7 +129,7 @@ std::vector<Config> configurations(const Net& net, const Setup& setup) {
       add_once(several, Config{n, net.strong, update});
       add_once(several, Config{n, n * net.weak, update});
     }
-    // the page opens with the last run
+    // inserted first, because the report's page opens with the last run
     if (several.size() == 1)
       several.insert(several.begin(), {several.front().devices, several.front().rows / 2, update});
     list.insert(list.end(), several.begin(), several.end());
@@ -189,7 +188,7 @@ Agreement agree(const Net& net, const Setup& setup) {
   const auto ours = [&](int n, std::int64_t rows, Update update) {
     return net.make(first_devices(n), rows, update)->losses(kCheckedSteps);
   };
-  // a small batch keeps its loops short
+  // a small batch, because the reference is slow
   const std::vector<double> want = net.reference(net.checked, kCheckedSteps);
   const auto one = net.make(first_devices(1), net.checked, Update::broadcast);
   const std::vector<braid::Tensor> start = copies(one->parameters());
@@ -208,7 +207,7 @@ Agreement agree(const Net& net, const Setup& setup) {
                    net.name.c_str(), what.c_str(), off);
       result.good = false;
     }
-  // The peers at the sizes that are timed, beside one device and several.
+  // Compares the peers, at the batch sizes that are timed, with one device and with several.
   std::int64_t batch = 0;
   std::vector<double> of_batch;
   for (int n = 1; n <= setup.devices && setup.peer != nullptr && !setup.shares_cores(n); ++n)
@@ -233,7 +232,7 @@ Agreement agree(const Net& net, const Setup& setup) {
 
 namespace {
 
-/// ns of a plain Span while nothing is recorded.
+/// Returns the time in ns of a plain Span while nothing is recorded.
 double disabled_span_ns() {
   constexpr int kSpans = 1'000'000;
   const braid::Device device = braid::devices().front();
@@ -250,7 +249,7 @@ Overhead recorder_overhead(const Net& net, const Setup& setup, Update update) {
   const std::vector<braid::Device> devices = first_devices(setup.devices);
   const std::int64_t rows = net.strong;
   const auto training = net.make(devices, rows, update);
-  const int steps = std::max(3, net.steps / 2);  // of a block
+  const int steps = std::max(3, net.steps / 2);  // in a block
   const auto plain = [&] { return time_step(steps, [&] { (void)training->step(); }); };
   double spans = 0;
   const auto recorded = [&] {
@@ -279,7 +278,8 @@ Overhead recorder_overhead(const Net& net, const Setup& setup, Update update) {
   overhead.disabled = overhead.disabled_ns * 1e-3 * overhead.spans / median(times);
   std::vector<double> away;
   for (const double r : ratios) away.push_back(std::abs(r - overhead.value));
-  // of a normal distribution: its deviation from the median one; the median's error to the mean's
+  // For a normal distribution: standard deviation / median absolute deviation, and standard error
+  // of the median / standard error of the mean.
   constexpr double kSigma = 1.4826, kMedian = 1.2533;
   overhead.uncertainty =
       kSigma * kMedian * median(away) / std::sqrt(static_cast<double>(ratios.size()));

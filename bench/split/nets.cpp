@@ -21,7 +21,7 @@ struct Batch {
   Tensor x, y;
 };
 
-// Three nets leave their outputs to be joined, as nn.DataParallel does.
+// The outputs of these three nets are gathered, as nn.DataParallel does.
 struct Mlp {
   static auto net() { return make_mlp(2048); }
   static Batch batch(std::int64_t rows) { return {input(rows, 784), classes(rows, 10)}; }
@@ -47,7 +47,8 @@ struct Sequences : Mlp {
   }
 };
 
-/// The word model with the loss where the data is: its outputs have 10,000 numbers a word.
+/// The word model with the loss inside the replica, because its outputs have 10,000 numbers for
+/// each word.
 struct WordLoss : braid::nn::Module {
   LstmLm model{LstmLmSizes{}};
   braid::LossSum operator()(const Tensor& words, const Tensor& next) const {
@@ -84,7 +85,7 @@ template <class Kind> auto over(const std::vector<Device>& devices, Update updat
           .update = update == Update::local ? parallel::Update::local : parallel::Update::first});
 }
 
-/// What both kinds of update share; `Step` is the training's own class.
+/// The common part of both kinds of update.
 template <class Kind> class Base : public Training {
  public:
   [[nodiscard]] const std::vector<Tensor>& parameters() const override { return parameters_; }

@@ -7,46 +7,48 @@
 
 #include <braid/braid.hpp>
 
-// The nets whose batches are split, as a user would write their training with DataParallel.
+// The nets whose batches are split. Their training is written as a user would write it with
+// DataParallel.
 namespace bench::split {
 
-/// Where the optimizer's step happens.
+/// Where the optimizer runs: on the first device, which then broadcasts the weights, or on every
+/// device.
 enum class Update { broadcast, local };
 [[nodiscard]] constexpr const char* name_of(Update update) {
   return update == Update::local ? "local" : "broadcast";
 }
 
-/// A model over a list of devices, its batch and its optimizer.
+/// A model on a list of devices, its batch and its optimizer.
 class Training {
  public:
   virtual ~Training() = default;
-  /// The common weights, and an optimizer without state.
+  /// Resets the model to the common weights and creates an optimizer without state.
   virtual void reset() = 0;
-  /// One training step; its loss.
+  /// Runs one training step and returns its loss.
   virtual braid::Tensor step() = 0;
   virtual void count_memory(braid::parallel::DataParallelReport::Recording& recording) const = 0;
-  /// The model's own, as they are now.
+  /// The model's own parameters, with their current values.
   [[nodiscard]] virtual const std::vector<braid::Tensor>& parameters() const = 0;
-  /// The losses of the first `count` steps from the common weights.
+  /// Returns the losses of the first `count` steps, starting from the common weights.
   [[nodiscard]] std::vector<double> losses(int count);
 };
 
 struct Net {
-  std::string name, about, rows_are;  ///< `mlp`, its sizes, what a row of the batch is
-  /// its rows are called <peer>_b<rows>_sgd and <peer>_b<rows>_ddp
+  std::string name, about, rows_are;  ///< name (`mlp`), sizes, unit of a batch row
+  /// the peers' rows are named <peer>_b<rows>_sgd and <peer>_b<rows>_ddp
   std::string peer;
-  std::int64_t strong, weak;  ///< rows in all, rows a device
-  std::int64_t checked;       ///< rows that the plain reference computes
-  int steps;                  ///< timed in a turn
-  bool judged;                ///< has bars of efficiency
+  std::int64_t strong, weak;  ///< rows in all, rows on each device
+  std::int64_t checked;       ///< number of rows in the comparison with the plain reference
+  int steps;                  ///< steps timed in a turn
+  bool judged;                ///< has bars for its efficiency
   std::function<std::unique_ptr<Training>(const std::vector<braid::Device>&, std::int64_t rows,
                                           Update)>
       make;
-  /// losses by another way
+  /// losses of the reference implementation
   std::function<std::vector<double>(std::int64_t rows, int steps)> reference;
 };
 
-/// All of them, in the order in which they are measured.
+/// All nets, in the order in which they are measured.
 [[nodiscard]] const std::vector<Net>& nets();
 
 }  // namespace bench::split

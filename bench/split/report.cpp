@@ -1,4 +1,4 @@
-// Records the steps that the report explains.
+// Records the steps for the report.
 #include <optional>
 
 #include "split/results.hpp"
@@ -18,7 +18,7 @@ std::vector<std::pair<Config, Predicted>> write_report(const Net& net, const Set
     const Time time = measured.run(config);
     if ((config.devices > 1 && config.update != update) || !(time.us > 0)) continue;
     const std::vector<braid::Device> devices = first_devices(config.devices);
-    // alone: the report counts the devices' memory
+    // the only training that exists, because the report counts the devices' memory
     const auto training = net.make(devices, config.rows, config.update);
     (void)training->step();
     auto recording = report.record(devices, config.rows);

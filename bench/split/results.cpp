@@ -24,14 +24,14 @@ double samples_per_s(std::int64_t rows, double us) {
   return us > 0 ? static_cast<double>(rows) / us * 1e6 : 0;
 }
 
-/// A ratio of two times whose turns lie so far apart: on a quiet machine what it is; on a noisy one
-/// unsure by twice the noise.
+/// Returns the uncertainty of a ratio of two times with this noise: 0 on a quiet machine, twice the
+/// noise on a noisy one.
 double uncertainty(double bar, double noise) {
   constexpr double kNoisy = 0.1;
   return noise > kNoisy ? 2 * noise * bar : 0;
 }
 
-/// `, bar 0.88 met`; counts it.
+/// Formats ` (bar 0.88 met)`, and counts the verdict.
 std::string beside_bar(Table& table, const char* what, const std::string& bar, Verdict verdict,
                        bool must = true) {
   if (must && verdict != Verdict::none)
@@ -43,7 +43,7 @@ std::string beside_bar(Table& table, const char* what, const std::string& bar, V
              : " (" + std::string(what) + " " + bar + " " + name_of(verdict) + ")";
 }
 
-/// In the rows of the JSON.
+/// The name of a verdict in the JSON rows.
 const char* field_of(Verdict verdict) {
   constexpr const char* kWords[] = {"unjudged", "met", "missed", "noisy"};
   return kWords[static_cast<std::size_t>(verdict)];
@@ -62,7 +62,7 @@ void set_or_null(Json& row, const char* key, double value) {
   else row.set(key, nullptr);
 }
 
-/// One row: a mode, so many devices.
+/// One row of the table: a mode and a number of devices.
 class RowOf {
  public:
   RowOf(const Net& net, const Setup& setup, Table& table, const Measured& measured, bool strong,
@@ -109,7 +109,7 @@ class RowOf {
     }
     if (!(ceiling > 0)) return;
     line_ += text(", ceiling %.3f", ceiling);
-    if (net_.judged && judged_)  // what there is left to gain, not a bar
+    if (net_.judged && judged_)  // the remaining potential, not a bar
       line_ +=
           beside_bar(table_, "stretch", text("%.3f", Bars::kOfCeiling * ceiling),
                      judge(value, Bars::kOfCeiling * ceiling, uncertainty(ceiling, noise_)), false);
@@ -163,12 +163,12 @@ class RowOf {
         .set("prediction_error", error);
     line_ += text("\n    predicted %.0f samples/s by %s: %+.1f %%", predicted->samples_per_s,
                   predicted->apart ? "the other runs" : "all runs, this one too", 100 * error);
-    if (!predicted->apart) return;  // a model that has seen the run is judged by itself
+    if (!predicted->apart) return;  // not judged: the model was fitted to this run
     if (!judged_) {
       ++table_.unjudged;
       return;
     }
-    // noise_ has the peer's too
+    // noise_ also includes the peer's noise
     prediction_ = judge(std::abs(error), Bars::kPrediction,
                         uncertainty(1, std::max(time_.noise, base_.noise)), Bound::most);
     line_ += beside_bar(table_, "bar", text("%.0f %%", 100 * Bars::kPrediction), prediction_);

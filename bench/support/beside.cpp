@@ -12,9 +12,9 @@
 namespace bench {
 namespace {
 
-/// The faster of some peers.
+/// The fastest of several peers.
 struct Best {
-  std::string name, all;  ///< empty if there is none; all of them with their times
+  std::string name, all;  ///< empty if no peer gave a time; a list of all times
   double us = 0, noise = 0;
 };
 Best best_of(const Beside& row, const std::vector<std::unique_ptr<Peer>>& peers,
@@ -38,7 +38,8 @@ Best best_of(const Beside& row, const std::vector<std::unique_ptr<Peer>>& peers,
   return best;
 }
 
-/// Prints one line. False if the bar is missed or cannot be judged; kShown cannot be missed.
+/// Prints one line. Returns false if the bar is missed or cannot be judged. kShown has no bar to
+/// miss.
 bool judge(const char* name, int threads, const Series& ours, const Best& best, double bar) {
   char verdict[64] = "";
   bool met = bar == Beside::kShown;

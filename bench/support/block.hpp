@@ -5,8 +5,8 @@
 
 #include "support/rows.hpp"
 
-// The row block_sgd: one pre-norm Transformer block, width 256, 8 heads, causal, a feed-forward net
-// of 1024 with GELU, on 8 sequences of 128.
+// The row block_sgd: one causal pre-norm Transformer block of width 256 with 8 heads and a
+// feed-forward network of width 1024 with GELU, on 8 sequences of 128 steps.
 namespace bench {
 
 struct Block : braid::nn::Module {
@@ -28,8 +28,8 @@ struct Block : braid::nn::Module {
   return braid::tensor(uniform(count * 128 * 256, seed)).reshape({count, 128, 256});
 }
 
-/// The losses by another way: float64, and gradients by recorded ops alone (create_graph), so that
-/// no fused backward takes part.
+/// Computes the losses in a different way: in float64, with gradients by recorded ops only
+/// (create_graph), so that no fused backward is used.
 [[nodiscard]] inline std::vector<double> block_reference(int steps, std::int64_t count = 8) {
   using namespace braid;
   Block model;

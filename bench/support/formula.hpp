@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-// The numbers that every side of a benchmark trains on: functions of (seed, index) alone.
-// peers/rows.py and peers/peer.cpp have the same.
+// The data and weights of the benchmarks, the same in every program: functions of (seed, index)
+// only. peers/rows.py and peers/peer.cpp implement the same formulas.
 namespace bench {
 
-/// 24 bits of lowbias32 of index + seed · 0x9E3779B9.
+/// The upper 24 bits of lowbias32(index + seed · 0x9E3779B9).
 [[nodiscard]] inline std::uint32_t hash24(std::uint64_t seed, std::uint64_t index) {
   auto h = static_cast<std::uint32_t>(index + seed * 0x9E3779B9u);
   h = (h ^ (h >> 16)) * 0x7FEB352Du;
@@ -15,7 +15,7 @@ namespace bench {
   return (h ^ (h >> 16)) >> 8;
 }
 
-/// `count` numbers in [-scale, scale); with scale 1 they are exact in float32.
+/// Returns `count` numbers in [-scale, scale). With scale 1 they are exact in float32.
 [[nodiscard]] inline std::vector<float> uniform(std::int64_t count, std::uint64_t seed,
                                                 double scale = 1.0) {
   std::vector<float> v(static_cast<std::size_t>(count));
@@ -24,7 +24,7 @@ namespace bench {
   return v;
 }
 
-/// `count` labels in [0, classes).
+/// Returns `count` labels in [0, classes).
 [[nodiscard]] inline std::vector<std::int64_t> labels(std::int64_t count, std::uint32_t classes,
                                                       std::uint64_t seed) {
   std::vector<std::int64_t> v(static_cast<std::size_t>(count));
@@ -32,7 +32,7 @@ namespace bench {
   return v;
 }
 
-/// Weights of parameter number k, a matrix [out, in] or the bias that follows it.
+/// Returns the weights of parameter k: a matrix [out, in] or the bias that follows it.
 [[nodiscard]] inline std::vector<float> weights(std::int64_t count, std::uint64_t k,
                                                 std::int64_t fan_in) {
   return uniform(count, 100 + k, 1.0 / std::sqrt(static_cast<double>(fan_in)));

@@ -9,9 +9,8 @@
 
 namespace bench {
 
-/// A JSON object or list under construction, written in the order given:
-/// `Json row; row.set("name", name).set("ratio", 2.5);` A number that is not finite is written as
-/// null.
+/// Builds a JSON object, with its keys in the order of the calls:
+/// `Json row; row.set("name", name).set("ratio", 2.5);`. A number that is not finite becomes null.
 class Json {
  public:
   Json& set(std::string_view key, double value) { return add(key, number(value)); }

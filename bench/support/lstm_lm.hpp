@@ -7,8 +7,8 @@
 
 #include "support/rows.hpp"
 
-// The row of the word language model: 2 LSTM layers of 200 over 35 words × 20 texts, 10,000 words,
-// gradients cut to a norm of 0.25, SGD.
+// The word language model row: 2 LSTM layers of width 200 over 35 words × 20 texts, a vocabulary of
+// 10,000 words, gradients clipped to a norm of 0.25, SGD.
 namespace bench {
 
 struct LstmLmSizes {
@@ -66,7 +66,7 @@ class LstmLmRow {
   }
 
  private:
-  /// Gradients times min(1, kClip / (norm of all + 1e-6)).
+  /// Scales the gradients by min(1, kClip / (total norm + 1e-6)).
   void clip() {
     const braid::NoGrad guard;
     double squares = 0;
@@ -85,7 +85,7 @@ class LstmLmRow {
   braid::optim::SGD optimizer_;
 };
 
-/// Losses of its first steps in plain double loops.
+/// Returns the losses of the first steps, computed by plain double loops.
 [[nodiscard]] std::vector<double> reference_lstm_lm_losses(int steps,
                                                            const LstmLmSizes& sizes = {});
 

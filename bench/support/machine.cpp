@@ -50,7 +50,7 @@ std::string compiler() {
 #endif
 }
 
-// The commit of the sources, with a mark if they were changed since. "unknown" outside a git
+// The commit of the sources, with "+changes" if they differ from it. "unknown" outside a git
 // checkout.
 std::string commit() {
   const std::string git = std::string("git -C '") + BRAID_SOURCE_DIR + "' ";
@@ -82,7 +82,8 @@ std::string kernel() {
   return uname(&name) == 0 ? std::string(name.sysname) + " " + name.release : "unknown";
 }
 
-// Processors that share a core with this one, as the kernel lists them; itself if it does not say.
+// The processors that share a core with this one, as the kernel lists them, or this one if it does
+// not.
 std::string siblings(int cpu) {
   std::ifstream in("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
                    "/topology/thread_siblings_list");
@@ -105,7 +106,7 @@ struct Cores {
     list.insert(list.end(), rest.begin(), rest.end());
   }
 };
-// Read once, before anything is pinned: the first caller is main.
+// Read once, before any thread is pinned: the first call comes from main.
 const Cores& all_cores() {
   static const Cores cores;
   return cores;
@@ -128,7 +129,7 @@ void stay_on(std::size_t count) {
   CPU_ZERO(&mask);
   for (std::size_t i = 0; i < count && i < all_cores().list.size(); ++i)
     CPU_SET(all_cores().list[i], &mask);
-  sched_setaffinity(0, sizeof mask, &mask);  // where the system refuses, the threads stay free
+  sched_setaffinity(0, sizeof mask, &mask);  // if the system refuses, threads are not pinned
 }
 
 Json machine_card() {

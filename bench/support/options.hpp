@@ -10,42 +10,42 @@
 
 namespace bench {
 
-/// What every benchmark takes on its command line.
+/// The command line options of every benchmark.
 struct Options {
   std::string json;  ///< --json FILE: write {"machine": …, "rows": […]}
-  /// --peers DIR: the environment of bench/peers/setup.sh (default: BRAID_PEERS, else
-  /// build/peers-venv of the checkout)
+  /// --peers DIR: the environment made by bench/peers/setup.sh (default: BRAID_PEERS, else
+  /// build/peers-venv in the checkout)
   std::string peers;
-  bool no_peers = false;  ///< --no-peers: Braid alone; every row has peer null
+  bool no_peers = false;  ///< --no-peers: only Braid; every row has peer null
   int rounds = 5;         ///< --rounds N: ABBA rounds
-  bool check = false;     ///< --check: compare results, time nothing
+  bool check = false;     ///< --check: only compare results, without timing
   bool strict = false;    ///< --strict: a missed bar is exit code 1
-  /// the program's own options that were given, by name; a flag's value is empty
+  /// the program-specific options that were given, by name; the value of a flag is empty
   std::map<std::string, std::string, std::less<>> own = {};
   [[nodiscard]] bool has(std::string_view name) const { return own.find(name) != own.end(); }
-  /// The value of an own option, or `otherwise` if it was not given.
+  /// Returns the value of a program-specific option, or `otherwise` if it was not given.
   [[nodiscard]] std::string value(std::string_view name, std::string otherwise) const {
     const auto at = own.find(name);
     return at == own.end() ? std::move(otherwise) : at->second;
   }
-  /// The value as a whole number in [1, most]; else prints what was expected and ends the program
-  /// with code 2.
+  /// Returns the value as an integer in [1, most]. For any other value it prints what was expected
+  /// and ends the program with code 2.
   [[nodiscard]] int number(std::string_view name, int otherwise, int most) const;
 };
 
-/// An option of one benchmark alone.
+/// An option of one benchmark only.
 struct OwnOption {
   const char* name;   ///< `--devices`
-  const char* value;  ///< what the usage calls its value; null: a flag
+  const char* value;  ///< name of the value in the usage text; null: a flag
   const char* about;
 };
 
-/// Reads the command line. On --help or a mistake prints the usage and ends the program.
+/// Parses the command line. On --help or an error it prints the usage and ends the program.
 [[nodiscard]] Options read_options(int argc, char** argv, const std::string& about,
                                    const std::vector<OwnOption>& own = {});
 
-/// A benchmark: its name, what it is about in a few words, how many cores it keeps to (0: all there
-/// are), and the variables of the environment that it runs with.
+/// A benchmark: its name, a short description, the number of cores it is restricted to (0: no
+/// restriction), and the environment variables that it sets.
 struct Program {
   const char* name;
   const char* about;
@@ -53,12 +53,12 @@ struct Program {
   std::vector<std::pair<const char*, const char*>> environment = {};
   std::vector<OwnOption> options = {};
 };
-/// The body of its main: reads the command line, prepares all that and calls `run`. What run throws
-/// is printed, and the result is 1.
+/// The body of main: parses the command line, applies the settings of `program` and calls `run`. An
+/// exception from run is printed, and 1 is returned.
 [[nodiscard]] int run_program(int argc, char** argv, const Program& program,
                               int (*run)(const Options&));
 
-/// Writes the rows where --json says; throws std::runtime_error if that fails.
+/// Writes the rows to the file of --json, if it was given. Throws std::runtime_error if that fails.
 void write_json(const Options& options, const Json& machine, const std::vector<Json>& rows);
 
 }  // namespace bench

@@ -19,9 +19,9 @@ namespace {
 
 constexpr int kStartSeconds = 120;   // importing PyTorch from a cold disk
 constexpr int kAnswerSeconds = 600;  // the longest row on a slow machine
-constexpr int kGoodbyeSeconds = 25;  // DDP's processes take their leave of each other
+constexpr int kGoodbyeSeconds = 25;  // the processes of DDP shut down together
 
-// The text after `"key": ` in an answer of the protocol, which is one flat line.
+// Returns the text after `"key": ` in an answer, which is one flat line.
 const char* after(const std::string& json, const char* key) {
   const std::string mark = std::string("\"") + key + "\": ";
   const std::size_t at = json.find(mark);
@@ -37,7 +37,7 @@ Peer::Peer(std::string name, const std::string& program, const std::string& core
     error_ = "not set up (bench/peers/setup.sh makes it)";
     return;
   }
-  signal(SIGPIPE, SIG_IGN);  // a peer that dies is an answer, not an end
+  signal(SIGPIPE, SIG_IGN);  // write() to a dead peer must fail, not kill us
   int in[2], out[2];
   if (pipe2(in, O_CLOEXEC) != 0) {
     error_ = std::strerror(errno);
@@ -57,7 +57,7 @@ Peer::Peer(std::string name, const std::string& program, const std::string& core
   environment.push_back(nullptr);
   char* arguments[] = {const_cast<char*>(program.c_str()), nullptr};
   pid_ = fork();
-  if (pid_ == 0) {  // only calls that are safe between fork and exec
+  if (pid_ == 0) {  // only async-signal-safe calls
     dup2(in[0], 0);
     dup2(out[1], 1);
     execve(program.c_str(), arguments, environment.data());
@@ -145,7 +145,7 @@ std::optional<std::string> Peer::ask(const std::string& line) {
   return answer;
 }
 
-// of the process as it is: getrusage would count its parent's pages before exec too
+// From /proc, because getrusage would also count the parent's pages before exec.
 double Peer::peak_bytes() const {
   std::ifstream in("/proc/" + std::to_string(pid_) + "/status");
   double kib = 0;

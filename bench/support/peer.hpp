@@ -7,12 +7,12 @@
 
 namespace bench {
 
-/// A peer program that waits on a pipe for commands (bench/peers/README.md). It is started at once,
-/// so that its start-up is no part of any time.
+/// A PyTorch process that waits for commands on a pipe (bench/peers/README.md). The constructor
+/// starts it, so its start-up time is not part of any measurement.
 class Peer {
  public:
-  /// `program`: the launcher; `name`: what tables call it; `cores`: BRAID_PIN_CORES; `variable`:
-  /// one more of its environment. A peer that does not start is not available().
+  /// `program` is the launcher, `name` the name in tables, `cores` the value of BRAID_PIN_CORES,
+  /// `variable` one more environment variable. If the peer does not start, available() is false.
   Peer(std::string name, const std::string& program, const std::string& cores,
        const std::string& variable = {});
   ~Peer();
@@ -21,14 +21,14 @@ class Peer {
 
   [[nodiscard]] bool available() const { return pid_ > 0; }
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// Why it is not available, or what went wrong last.
+  /// The reason why the peer is not available, or its last error.
   [[nodiscard]] const std::string& error() const { return error_; }
 
-  /// The most memory that it has had (resident); 0 if it is not available.
+  /// Returns the peak resident memory of the process; 0 if it is not available.
   [[nodiscard]] double peak_bytes() const;
-  /// Median time of a step in us; nothing if the peer failed (error() says how).
+  /// Returns the median time of a step in us; empty if the peer failed (see error()).
   [[nodiscard]] std::optional<double> run(const std::string& row, int threads, int iterations);
-  /// Losses of the first `count` steps; empty if the peer failed.
+  /// Returns the losses of the first `count` steps; empty if the peer failed.
   [[nodiscard]] std::vector<double> losses(const std::string& row, int threads, int count);
 
  private:

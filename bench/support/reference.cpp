@@ -64,7 +64,7 @@ std::vector<double> reference_cnn_losses(std::int64_t rows, int steps) {
   Layer hidden = dense(1600, 128, 4), last = dense(128, 10, 6);
   const Matrix x = widen(uniform(rows * 28 * 28, kInputSeed));
   const std::vector<std::int64_t> label = labels(rows, 10, kTargetSeed);
-  // and back through the ReLU before it
+  // gradient of max pooling and of the ReLU before it
   const auto unpool = [](const Pooled& p, const Matrix& dy, const Matrix& y) {
     Matrix dx(y.size(), 0.0);
     for (std::size_t i = 0; i < dy.size(); ++i)

@@ -62,7 +62,7 @@ Matrix backward(Layer& layer, const Matrix& x, const Matrix& dy, std::size_t row
 
 namespace {
 
-/// f(places of x, weight and y) for every product.
+/// Calls f(index in x, index in weight, index in y) for every multiplication.
 template <class F> void for_products(const Conv& c, std::size_t n, F f) {
   const std::size_t to = c.side - 2;
   for (std::size_t image = 0; image < n; ++image)

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-// The layers of the reference: plain loops in double. Each backward takes its step.
+// The layers of the reference implementation: plain loops in double. Each backward also updates the
+// layer's weights.
 namespace bench::plain {
 
 using Matrix = std::vector<double>;  // row-major
@@ -18,7 +19,8 @@ struct Layer {
 };
 /// y[r, o] = x[r, :] · weight[o, :] + bias[o]
 [[nodiscard]] Matrix forward(const Layer& layer, const Matrix& x, std::size_t rows);
-/// Gradient of the input; the layer takes its step: number `adam` of Adam, or, for 0, one of SGD.
+/// Returns the gradient of the input and updates the layer: by step number `adam` of Adam, or, if
+/// that is 0, by SGD.
 [[nodiscard]] Matrix backward(Layer& layer, const Matrix& x, const Matrix& dy, std::size_t rows,
                               int adam = 0);
 
@@ -30,15 +32,15 @@ struct Conv {
 [[nodiscard]] Matrix forward(const Conv& layer, const Matrix& x, std::size_t n);
 [[nodiscard]] Matrix backward(Conv& layer, const Matrix& x, const Matrix& dy, std::size_t n);
 
-/// The largest of 2×2 windows of `planes` images, and where each was; the last row and column of an
-/// odd side are left out.
+/// Max pooling with 2×2 windows over `planes` images: the maxima and their indices. The last row
+/// and column of an odd side are left out.
 struct Pooled {
   Matrix y;
   std::vector<std::size_t> from;
 };
 [[nodiscard]] Pooled max_pool(const Matrix& x, std::size_t planes, std::size_t side);
 
-/// Mean losses; `y` becomes the gradient.
+/// Return the mean loss and overwrite `y` with the gradient.
 [[nodiscard]] double squared_error(Matrix& y, const Matrix& target);
 [[nodiscard]] double cross_entropy(Matrix& y, const std::vector<std::int64_t>& label);
 

@@ -1,5 +1,5 @@
-// The word language model by its formulas, in double. The inner loops add a multiple of one row to
-// another, so that they are quick enough to be run before each benchmark.
+// The word language model in plain double loops. The inner loops add a multiple of one row to
+// another, so they are fast enough to run before each benchmark.
 #include <algorithm>
 #include <cmath>
 
@@ -47,7 +47,7 @@ void add_columns(Weight& b, const Numbers& dy) {
 }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// One layer, with what a forward leaves for the backward.
+/// One layer, with the values that forward saves for backward.
 struct Layer {
   std::size_t steps, batch, n;
   Weight w_ih, w_hh, b_ih, b_hh;
@@ -90,7 +90,7 @@ struct Layer {
     return y;
   }
 
-  /// Gradient of the input.
+  /// Returns the gradient of the input.
   Numbers backward(const Numbers& dy) {
     const std::size_t rows = steps * batch, cells = batch * n;
     Numbers d(rows * 4 * n), dh(cells), dc(cells), dx(rows * n);
@@ -120,7 +120,7 @@ struct Layer {
   }
 };
 
-/// The mean loss; the logits become its gradient.
+/// Returns the mean loss and overwrites the logits with its gradient.
 double cross_entropy(Numbers& logits, const std::vector<std::int64_t>& label, std::size_t classes) {
   double loss = 0;
   const double rows = static_cast<double>(label.size());

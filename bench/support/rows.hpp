@@ -9,11 +9,11 @@
 
 #include "support/formula.hpp"
 
-// Braid's side of the rows, written as a user writes it. peers/rows.py and peers/peer.cpp are its
-// twins.
+// Braid's version of the benchmark rows, written as a user would write it. peers/rows.py and
+// peers/peer.cpp have the same rows in PyTorch.
 namespace bench {
 
-/// Gives every parameter its weights by the common formula.
+/// Fills every parameter with weights from the common formula.
 inline void fill(const std::vector<braid::Tensor>& parameters) {
   braid::NoGrad guard;
   std::int64_t fan_in = 1;
@@ -56,7 +56,7 @@ struct Cnn : braid::nn::Module {
   return input(rows, 28 * 28).reshape({rows, 1, 28, 28});
 }
 
-/// A model, its batch and its optimizer, with a learning rate of 0.01, or Adam's 0.001.
+/// A model, its batch and its optimizer. The learning rate is 0.01, for Adam 0.001.
 template <class Model, class Loss, class Optimizer = braid::optim::SGD> class Row {
  public:
   Row(Model model, braid::Tensor x, braid::Tensor y, Loss loss)
@@ -66,14 +66,14 @@ template <class Model, class Loss, class Optimizer = braid::optim::SGD> class Ro
   Row(const Row&) = delete;
   Row& operator=(const Row&) = delete;
 
-  /// The common weights, and an optimizer without state.
+  /// Resets the model to the common weights and creates an optimizer without state.
   void reset() {
     fill(braid::parameters(model_));
     if constexpr (std::is_same_v<Optimizer, braid::optim::SGD>)
       optimizer_.emplace(braid::parameters(model_), braid::optim::SgdOptions{.lr = kLearningRate});
     else optimizer_.emplace(braid::parameters(model_));
   }
-  /// One training step; its loss.
+  /// Runs one training step and returns its loss.
   braid::Tensor step() {
     optimizer_->zero_grad();
     braid::Tensor loss = loss_(model_(x_), y_);
@@ -81,7 +81,7 @@ template <class Model, class Loss, class Optimizer = braid::optim::SGD> class Ro
     optimizer_->step();
     return loss;
   }
-  /// The losses of the first `count` steps from the common weights.
+  /// Returns the losses of the first `count` steps, starting from the common weights.
   [[nodiscard]] std::vector<double> losses(int count) {
     reset();
     std::vector<double> values;

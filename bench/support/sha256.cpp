@@ -9,8 +9,8 @@
 namespace bench {
 namespace {
 
-/// The first 32 bits of the fractional parts of the cube roots of the first 64 primes; long double
-/// holds enough of them.
+/// The first 32 bits of the fractional parts of the cube roots of the first 64 primes. long double
+/// is precise enough to compute them.
 std::array<std::uint32_t, 64> constants() {
   std::array<std::uint32_t, 64> k{};
   std::size_t found = 0;

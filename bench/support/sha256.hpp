@@ -6,11 +6,11 @@
 
 namespace bench {
 
-/// SHA-256 (FIPS 180-4) of bytes given in any number of pieces.
+/// SHA-256 (FIPS 180-4) of data added in any number of pieces.
 class Sha256 {
  public:
   void add(const void* data, std::size_t bytes);
-  /// Sixty-four hexadecimal digits. Nothing can be added after it.
+  /// Returns 64 hexadecimal digits. Do not call add() afterwards.
   [[nodiscard]] std::string hex();
 
  private:

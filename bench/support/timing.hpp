@@ -14,8 +14,8 @@ namespace bench {
   return v.size() % 2 ? v[middle] : (v[middle - 1] + v[middle]) / 2;
 }
 
-/// Median time of a step in us over at most 50 timed batches, after a warm-up of 3 steps and a
-/// tenth of `iterations`: as the peers do it.
+/// Returns the median time of a step in us over at most 50 timed batches, after a warm-up of 3
+/// steps and a tenth of `iterations`. The peers measure in the same way.
 template <class Step> [[nodiscard]] double time_step(int iterations, Step&& step) {
   using Clock = std::chrono::steady_clock;
   for (int i = 0; i < 3 + iterations / 10; ++i) step();
@@ -31,13 +31,13 @@ template <class Step> [[nodiscard]] double time_step(int iterations, Step&& step
   return median(std::move(times));
 }
 
-/// What one contender did over the rounds.
+/// The times of one contender over all rounds.
 struct Series {
-  std::vector<double> us;  ///< one time a turn; two turns a round
-  bool failed = false;     ///< a turn gave no time: the contender counts as missing
+  std::vector<double> us;  ///< one time for each turn; two turns in each round
+  bool failed = false;     ///< a turn gave no time; the contender counts as missing
   [[nodiscard]] double time() const { return failed ? 0 : median(us); }
-  /// Twin ratio: how far apart the two turns of a round lie, median over the rounds. A ratio nearer
-  /// to 1 than twice this says nothing.
+  /// The relative difference between the two turns of a round, as the median over the rounds. A
+  /// ratio of two contenders that is closer to 1 than twice this value is not significant.
   [[nodiscard]] double noise() const {
     std::vector<double> apart;
     for (std::size_t i = 0; i + 1 < us.size(); i += 2)
@@ -46,15 +46,15 @@ struct Series {
   }
 };
 
-/// Lets the contenders take turns in ABBA order: every round runs all of them forwards, then
-/// backwards, so that a drift of the machine hits all alike. A contender returns the time of a step
-/// in us, or 0 if it has none; it is then not asked again.
+/// Times the contenders alternately in ABBA order: every round runs all of them forwards, then
+/// backwards, so that a drift of the machine affects all equally. A contender returns the time of a
+/// step in us, or 0 if it has none; it is then not called again.
 [[nodiscard]] inline std::vector<Series> interleave(
     int rounds, const std::vector<std::function<double()>>& contenders) {
   std::vector<Series> series(contenders.size());
   const auto turn = [&](std::size_t i) {
     if (series[i].failed) return;
-    // threads of the last one that still spin go to sleep
+    // lets spinning threads of the previous contender go to sleep
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const double us = contenders[i]();
     if (us > 0) series[i].us.push_back(us);

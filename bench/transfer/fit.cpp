@@ -22,7 +22,7 @@ double error_of(const CostLine& line, std::span<const CostPoint> points) {
 }  // namespace
 
 Curve fit_curve(const std::vector<CostPoint>& points) {
-  constexpr std::size_t kLeast = 3;  // points of a line that two numbers do not simply go through
+  constexpr std::size_t kLeast = 3;  // the fewest points for a line; two would always fit
   const std::span<const CostPoint> all(points);
   Curve curve;
   curve.line = curve.small = curve.large = braid::parallel::fit_cost_line(all);

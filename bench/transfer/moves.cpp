@@ -19,10 +19,10 @@ using braid::Device;
 using braid::DType;
 using braid::Tensor;
 
-// a turn's time, as long as one copy is shorter
+// time of a turn, unless a single copy takes longer
 constexpr double kTurnUs = 1e4;
-constexpr int kMostMoves = 400;  // a turn
-// of copies that wait at the same time
+constexpr int kMostMoves = 400;  // in a turn
+// total size of the copies that are queued at the same time
 constexpr std::size_t kQueuedBytes = std::size_t{256} << 20;
 constexpr int kMostQueued = 16;
 
@@ -31,8 +31,8 @@ double micros(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-// `call` at least once more after a first one that shows how long it takes; in groups, whose median
-// counts.
+// Times `call`. The first call shows how long it takes; at least one more follows. The calls are
+// timed in groups; the result is the median of the groups.
 double time_calls(const std::function<void()>& call) {
   const auto first = Clock::now();
   call();
@@ -49,7 +49,7 @@ double time_calls(const std::function<void()>& call) {
   return median(std::move(times));
 }
 
-// Many queued, then waited for.
+// Queues many copies, then waits for all of them.
 Timed time_queued(const Way& way, std::size_t bytes) {
   const int depth = static_cast<int>(std::clamp<std::size_t>(kQueuedBytes / bytes, 2, kMostQueued));
   std::vector<double> whole, calls;
@@ -175,8 +175,8 @@ std::vector<Absent> absent_ways(const Ends& ends) {
 }
 
 std::string disagreement(const Way& way, const Buffers& b) {
-  // Something else first, where the numbers are to arrive: in the target, or in the memory that a
-  // new tensor gets.
+  // First write other numbers to the destination: to the target, or to the memory that the next new
+  // tensor will get.
   const std::int64_t count = count_of(b.bytes);
   const Tensor other = numbers(count, -3e7F);
   if (way.call == Call::to) (void)other.to(way.destination, std::nullopt, true);
@@ -217,7 +217,7 @@ double time_memcpy(const Buffers& b) {
   const void* const from = std::as_const(b.host).storage()->data();
   return time_calls([&] {
     std::memcpy(to, from, b.bytes);
-    asm volatile("" : : "r"(to) : "memory");  // nobody reads it: the compiler must not know
+    asm volatile("" : : "r"(to) : "memory");  // keeps the compiler from removing an unread copy
   });
 }
 

@@ -16,7 +16,7 @@ namespace {
 using braid::Device;
 using braid::Tensor;
 
-/// A product that repeats on one device.
+/// A matrix product that can be repeated on one device.
 class Product {
  public:
   Product(Device device, std::int64_t n)
@@ -33,7 +33,7 @@ class Product {
   Device device_;
 };
 
-// Both at the same time: the mean of their times, 0 if one fails.
+// Runs both at the same time. Returns the mean of their times, or 0 if one fails.
 double time_both(const Product& first, const Product& second, Device device, Device partner,
                  int count) {
   const Device devices[] = {device, partner};
@@ -83,8 +83,8 @@ Rates measure_rates(Device device, std::optional<Device> partner, bool emulated,
 }
 
 std::optional<double> work_per_byte(const Rates& rates, const Roads& roads, double gain) {
-  // With w FLOP a byte and m bytes, half the work takes h = w m / alone. One device: 2 h. Two: m
-  // slope + slowdown h, which may be 2 h / gain at most.
+  // With w FLOP for each byte and m bytes, half the work takes h = w m / alone. One device takes 2
+  // h. Two devices take m slope + slowdown h, which may be at most 2 h / gain.
   const double left = 2 / gain - rates.slowdown,
                slope = (roads.there.large.slope + roads.back.large.slope) / 2;
   if (left <= 0) return {};
@@ -97,7 +97,7 @@ std::optional<std::int64_t> rows_from(const Layer& layer, const Rates& rates, co
     const double half = static_cast<double>(rows) / 2, h = half * layer.work / rates.alone;
     double moving = rates.hand_over + roads.there(half * layer.in);
     if (layer.out > 0) moving += roads.back(half * layer.out);
-    // The sum of two gradients touches three times their bytes, a copy twice.
+    // Adding two gradients reads and writes three times their bytes, a copy only twice: hence 1.5.
     if (layer.weights > 0)
       moving +=
           roads.there(layer.weights) + roads.back(layer.weights) + 1.5 * roads.local(layer.weights);
@@ -123,7 +123,8 @@ Layer linear_forward(double in, double out) {
 Layer mlp_step(const std::vector<double>& widths) {
   Layer layer{.in = 4 * (widths.front() + widths.back()), .out = 4 * widths.back()};
   for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
-    // Forward, gradient of the weights, and of the input, which the first layer does not need.
+    // Forward, gradient of the weights and gradient of the input; the first layer does not need the
+    // last.
     layer.work += (i == 0 ? 4 : 6) * widths[i] * widths[i + 1];
     layer.weights += 4 * (widths[i] + 1) * widths[i + 1];
   }

@@ -6,56 +6,56 @@
 #include "transfer/fit.hpp"
 #include "transfer/moves.hpp"
 
-// From which work on a move pays: half of the work goes, with its data, to a second device, and the
-// results come back.
+// Computes from which amount of work on it pays to use a second device: half of the work moves
+// there with its data, and the results come back.
 namespace bench::transfer {
 
-/// Matrix products of float32, measured.
+/// Measured speed of float32 matrix products.
 struct Rates {
-  double alone = 0;  ///< FLOP/s of one device while the other rests
-  /// time of a product while the other device computes too / time alone, 1 at least; 2: they take
-  /// turns
+  double alone = 0;  ///< FLOP/s of one device while the other is idle
+  /// time of a product while the other device also computes / time alone; at least 1. 2 means that
+  /// they run one at a time
   double slowdown = 1;
   double host = 0;  ///< FLOP/s of cpu:0
-  /// s: work that is nothing, handed to both devices' threads and waited for
+  /// seconds to dispatch an empty job to the threads of both devices and wait for it
   double hand_over = 0;
 };
-/// Times products on the device and on its partner, alone and at the same time, and on the host, in
-/// turns, and the hand-over of work to both.
+/// Times, in interleaved turns, products on the device and on its partner, alone and at the same
+/// time, products on the host, and the dispatch of empty jobs to both devices.
 [[nodiscard]] Rates measure_rates(braid::Device device, std::optional<braid::Device> partner,
                                   bool emulated, int rounds);
 
-/// The way there, the way back, and a copy within a device.
+/// The cost of a copy to the other device, of a copy back, and of a copy within a device.
 struct Roads {
   Curve there, back, local;
 };
 
-/// The FLOP for each byte that moves (there or back, of large tensors) from which two devices are
-/// `gain` times as fast as one, half the work on each; nothing if no work is enough, as where gain
-/// >= 2 / slowdown.
+/// Returns the FLOP for each byte moved (in either direction, for large tensors) from which on two
+/// devices, each with half the work, are `gain` times as fast as one. Empty if no amount of work is
+/// enough, for example if gain >= 2 / slowdown.
 [[nodiscard]] std::optional<double> work_per_byte(const Rates& rates, const Roads& roads,
                                                   double gain);
 
-/// The gain that stands for "half the time": a tenth less than 2.
+/// The gain that counts as "half the time": a tenth less than 2.
 constexpr double kHalf = 1.8;
 
-/// What a batch asks for.
+/// The work and data of a batch.
 struct Layer {
-  double work = 0;         ///< FLOP of a row
-  double in = 0, out = 0;  ///< bytes of a row, there and back
-  /// bytes that go there in every step and, as gradients, come back and are added; 0: they are on
-  /// both devices already
+  double work = 0;         ///< FLOP for each row
+  double in = 0, out = 0;  ///< bytes sent and returned for each row
+  /// bytes of weights that are sent in every step and whose gradients are returned and added; 0 if
+  /// the weights are on both devices already
   double weights = 0;
 };
-/// The least even number of rows up to 2^24 for which two devices are `gain` times as fast as one,
-/// or nothing.
+/// Returns the smallest even number of rows, at most 2^24, for which two devices are `gain` times
+/// as fast as one; empty if there is none.
 [[nodiscard]] std::optional<std::int64_t> rows_from(const Layer& layer, const Rates& rates,
                                                     const Roads& roads, double gain);
 
-/// Linear(in, out): forward, with its weights on both devices.
+/// Linear(in, out), forward only, with the weights on both devices.
 [[nodiscard]] Layer linear_forward(double in, double out);
-/// A step of training of fully connected layers of these widths under DataParallel: outputs come
-/// back, their gradients go there.
+/// A training step of fully connected layers of these widths under DataParallel: outputs are
+/// returned, and their gradients are sent.
 [[nodiscard]] Layer mlp_step(const std::vector<double>& widths);
 
 }  // namespace bench::transfer

@@ -7,12 +7,13 @@
 
 namespace bench::transfer {
 
-/// A step of training of the MLP 784-2048-2048-10 on one device, and split over it and its partner.
+/// A training step of the MLP 784-2048-2048-10 on one device, and split over this device and its
+/// partner.
 struct MeasuredStep {
   std::int64_t rows;
   double one_us, two_us, noise;
 };
-/// For each number of rows, all in turns.
+/// Measures a step for each number of rows, in interleaved turns.
 [[nodiscard]] std::vector<MeasuredStep> measure_mlp(braid::Device device, braid::Device partner,
                                                     const std::vector<std::int64_t>& rows,
                                                     int rounds);

@@ -8,23 +8,23 @@
 
 namespace bench::transfer {
 
-/// One size of one way to move.
+/// The measurement of one size of one way to copy.
 struct Sample {
   std::size_t bytes = 0;
   double us = 0, call_us = 0, noise = 0, memcpy_us = 0;
-  /// PyTorch's, and with a malloc that keeps its memory; 0: none
+  /// PyTorch's time, and its time with a malloc that keeps its memory; 0: not measured
   double peer_us = 0, tuned_us = 0;
 };
-/// A way to move, over the sizes.
+/// One way to copy, for all sizes.
 struct Column {
   std::string direction, memory, mode, call, text, from, to;
   std::vector<Sample> samples;
   Curve curve;
 };
 
-/// A line for each size, and the fit.
+/// Prints a line for each size, and the fit.
 void print(const Column& column, bool queued);
-/// A row for each size and for each line of the fit. `peer`: its name.
+/// Adds a JSON row for each size and for each line of the fit. `peer` is the peer's name.
 void add_rows(const Column& column, const std::string& peer, bool simulated,
               std::vector<Json>& rows);
 

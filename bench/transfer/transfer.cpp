@@ -1,7 +1,7 @@
-// bench_transfer: what moving a tensor costs. Sizes from 4 KB to 1 GB, from the host to a device,
-// back, to another device and within one; time and rate of each, a line latency + bytes / rate
-// through them, and from which work on a move pays. Beside each stands std::memcpy of the same
-// size, and on CPU devices PyTorch.
+// bench_transfer: the cost of copying a tensor. Measures copies of 4 KB to 1 GB from the host to a
+// device, back, to another device and within a device; fits latency + bytes / rate to the times;
+// and computes from which amount of work on a copy pays. Each is compared with std::memcpy of the
+// same size and, on CPU devices, with PyTorch.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -33,7 +33,7 @@ using braid::Device;
 using braid::DeviceType;
 using braid::parallel::CostPoint;
 
-constexpr std::size_t kMostEmulated = std::size_t{16} << 20;  // its checker looks at every 4 bytes
+constexpr std::size_t kMostEmulated = std::size_t{16} << 20;  // the checker examines every 4 bytes
 
 std::vector<Device> devices_of(const std::string& text) {
   std::vector<Device> list;
@@ -49,7 +49,7 @@ std::vector<Device> devices_of(const std::string& text) {
   return list;
 }
 
-// The devices that were named, else the first two beside the host.
+// The devices named by --devices, else the first two besides the host.
 Ends find_ends(const Options& options) {
   std::vector<Device> list;
   if (options.has("--devices")) {
@@ -72,8 +72,8 @@ bool emulated(const Ends& ends) { return ends.queued() && braid::cuda::is_emulat
 
 // ---- the checks --------------------------------------------------------------------------------
 
-// Sizes around those where the copies change their course: of tiles on the CPU, of the pieces of
-// pinned memory on CUDA devices.
+// Checks sizes near those at which the copies change their method: the tile size on the CPU, the
+// size of a chunk of pinned memory on CUDA devices.
 bool all_arrive(const Ends& ends) {
   std::size_t count = 0;
   for (const std::size_t bytes : {std::size_t{4}, std::size_t{4096}, (std::size_t{256} << 10) + 4,
@@ -91,7 +91,7 @@ bool all_arrive(const Ends& ends) {
   return true;
 }
 
-// A line whose numbers are known, and a second one from a bend on.
+// Tests the fit with a known line, and with two known lines that meet at a bend.
 bool fit_is_right() {
   std::vector<CostPoint> straight, bent;
   for (const std::size_t size : sizes_up_to(std::size_t{1} << 30)) {
@@ -108,14 +108,16 @@ bool fit_is_right() {
 
 // ---- the times ---------------------------------------------------------------------------------
 
-/// PyTorch's row for a way: only on the CPU, where both move within the same memory.
+/// Returns PyTorch's row for a way of copying; empty except on the CPU, where both copy within the
+/// same memory.
 std::string peer_row(const Ends& ends, const Way& way) {
   if (ends.queued() || way.call == Call::driver) return {};
   return (way.call == Call::to ? "clone_" : "copy_") +
          std::to_string(way.source.storage()->bytes());
 }
 
-/// Is what PyTorch moves what it should be? Every thousandth or so of its numbers.
+/// Checks 256 evenly spaced numbers of what PyTorch copied. Returns an empty text or a description
+/// of the error.
 std::string wrong_peer(Peer& peer, const std::string& row, std::size_t bytes) {
   constexpr int kSamples = 256;
   const std::vector<double> got = peer.losses(row, 1, kSamples);
@@ -127,8 +129,8 @@ std::string wrong_peer(Peer& peer, const std::string& row, std::size_t bytes) {
   return {};
 }
 
-/// PyTorch twice: as anyone would start it, and with a malloc that keeps its memory, where new
-/// memory is page faults otherwise.
+/// Two PyTorch processes: one with default settings, and one with a malloc that keeps its memory.
+/// Otherwise new memory costs page faults.
 struct Torch {
   std::unique_ptr<Peer> plain, tuned;
 };
@@ -190,7 +192,7 @@ int run(const Options& options) {
   Json machine = machine_card();
   const std::string warning = busy_warning();
   std::printf("%s\n%s%s", machine_line().c_str(), warning.c_str(), warning.empty() ? "" : "\n");
-  Torch torch;  // before Braid makes threads or pins one: a child inherits its parent's mask
+  Torch torch;  // before Braid creates or pins threads: a child inherits the affinity mask
   if (!options.no_peers && !options.check) {
     torch.plain =
         std::make_unique<Peer>("torch-python", options.peers + "/bin/peer-python", core_list(1));
@@ -213,7 +215,7 @@ int run(const Options& options) {
     throw braid::Error("the fit does not find the lines that times were made from");
   if (!all_arrive(ends)) return 1;
   if (options.check) return 0;
-  if (ends.queued()) torch = {};  // it is a peer on the CPU alone
+  if (ends.queued()) torch = {};  // PyTorch is a peer on the CPU only
 
   std::vector<Column> columns;
   std::vector<Json> rows;
@@ -231,8 +233,8 @@ int run(const Options& options) {
   const std::size_t usual = emulation ? kMostEmulated : std::size_t{1} << 30;
   for (const std::size_t bytes : sizes_up_to(
            options.has("--max-bytes") ? bytes_of(options.value("--max-bytes", "")) : usual)) {
-    // Four buffers, what `to` makes on each device and one more for a moment; three of each
-    // PyTorch.
+    // Tensors in use: four buffers, the results of `to` on each device and one temporary; three for
+    // each PyTorch process.
     constexpr int kOurs = 8, kTorch = 6;
     const Torch no_torch;
     std::string reason = does_not_fit(bytes, kOurs);

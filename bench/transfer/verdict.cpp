@@ -32,7 +32,7 @@ Json& set_rows(Json& json, const char* key, const std::optional<std::int64_t>& r
 
 void print_verdict(const Ends& ends, bool emulation, const std::vector<Column>& columns, int rounds,
                    std::vector<Json>& rows) {
-  // On the CPU the host's device takes part; it has the numbers already.
+  // On the CPU the host's device is one of the two; it has the numbers already.
   const bool cpu = !ends.queued(), pair = cpu || ends.two;
   const Device device = cpu ? ends.host : ends.first, partner = cpu ? ends.first : ends.second;
   const Rates rates =
@@ -105,7 +105,7 @@ void print_verdict(const Ends& ends, bool emulation, const std::vector<Column>& 
   }
   const auto mlp = layer("MLP 784-2048-2048-10, a training step", mlp_step({784, 2048, 2048, 10}));
   if (!mlp || emulation) return;
-  // The prediction beside steps that are measured now.
+  // Compares the prediction with measured steps.
   std::vector<std::int64_t> counts;
   for (const double factor : {0.25, 0.5, 1.0, 2.0, 4.0, 16.0})
     counts.push_back(

@@ -7,9 +7,9 @@
 
 namespace bench::transfer {
 
-/// Measures matrix products, and with them and the fitted copies says from which work on a move
-/// pays: by the byte, for linear layers and for an MLP. Devices that are not emulated also train
-/// the MLP, so that what was measured stands beside what was predicted.
+/// Measures matrix products and computes, from them and the fitted copy times, from which amount of
+/// work on a copy pays: for each byte, for linear layers and for an MLP. On devices that are not
+/// emulated it also trains the MLP, to compare the measurement with the prediction.
 void print_verdict(const Ends& ends, bool emulation, const std::vector<Column>& columns, int rounds,
                    std::vector<Json>& rows);
 

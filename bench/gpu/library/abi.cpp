@@ -32,7 +32,7 @@ void check(cudaError_t error, const char* call) {
     throw braid::Error(std::string(call) + ": " + cudaGetErrorString(error));
 }
 
-/// A CUDA event with a clock.
+/// A CUDA event with timing.
 struct Mark {
   cudaEvent_t event{};
   Mark() { check(cudaEventCreate(&event), "cudaEventCreate"); }
@@ -41,7 +41,8 @@ struct Mark {
   Mark& operator=(const Mark&) = delete;
 };
 
-/// Microseconds of one run by the host's clock, with the wait for the last one or without.
+/// Returns the time of one run in us by the host's clock; `whole` includes the wait for the last
+/// run.
 double host_us(void* work, int count, bool whole) {
   return guarded(kFailed, [&] {
     Work& w = *static_cast<Work*>(work);
@@ -65,13 +66,13 @@ BRAID_BENCH_API const char* bb_error() { return last_error().c_str(); }
 
 BRAID_BENCH_API int bb_emulated() { return braid::cuda::is_emulated() ? 1 : 0; }
 
-/// Number of CUDA devices; 0 with bb_error() set where there is none.
+/// Returns the number of CUDA devices; 0, with the reason in bb_error(), if there is none.
 BRAID_BENCH_API int bb_devices() {
   last_error() = braid::cuda::unavailable_reason();
   return braid::device_count(braid::DeviceType::cuda);
 }
 
-/// What the device says of itself.
+/// Returns a description of the device.
 BRAID_BENCH_API const char* bb_description() {
   static std::string text;
   return guarded<const char*>(nullptr, [] {
@@ -80,7 +81,7 @@ BRAID_BENCH_API const char* bb_description() {
   });
 }
 
-/// Multiprocessors of the first GPU; -1 on a failure.
+/// Returns the number of multiprocessors of the first GPU; -1 on failure.
 BRAID_BENCH_API int bb_processors() {
   return guarded(-1, [] {
     int count = 0;
@@ -95,7 +96,7 @@ BRAID_BENCH_API const char* bb_version() {
   return text.c_str();
 }
 
-/// Numbers of the normal distribution times `scale`, on the device.
+/// Returns normally distributed numbers times `scale`, on the device.
 BRAID_BENCH_API void* bb_tensor(const char* type, int rank, const std::int64_t* sizes, double scale,
                                 std::uint64_t seed) {
   return guarded<Tensor*>(nullptr, [&] {
@@ -105,12 +106,12 @@ BRAID_BENCH_API void* bb_tensor(const char* type, int rank, const std::int64_t* 
         braid::randn(braid::Shape(std::span(sizes, static_cast<std::size_t>(rank))),
                      {.device = device(), .dtype = braid::DType::float32});
     const Tensor typed = (numbers * scale).to(device(), type_of(type));
-    braid::synchronize(device());  // PyTorch reads it on a stream of its own
+    braid::synchronize(device());  // PyTorch reads it on another stream
     return keep(typed);
   });
 }
 
-/// `count` classes in [0, classes), int64, on the device.
+/// Returns `count` classes in [0, classes), int64, on the device.
 BRAID_BENCH_API void* bb_labels(std::int64_t count, std::int64_t classes, std::uint64_t seed) {
   return guarded<Tensor*>(nullptr, [&] {
     braid::manual_seed(seed);
@@ -145,8 +146,8 @@ BRAID_BENCH_API int bb_copy_out(const void* tensor, void* host, std::int64_t byt
 }
 BRAID_BENCH_API void bb_free(void* tensor) { delete static_cast<Tensor*>(tensor); }
 
-/// ‖got − want‖ / ‖want‖ in float64, on the device. NaN and infinities make it NaN, so that no bar
-/// is met.
+/// Returns ‖got − want‖ / ‖want‖, computed in float64 on the device. NaN and infinities make the
+/// result NaN, so that it passes no comparison.
 BRAID_BENCH_API double bb_error_of(const void* got, const void* want) {
   return guarded(kFailed, [&] {
     const braid::NoGrad guard;
@@ -157,7 +158,7 @@ BRAID_BENCH_API double bb_error_of(const void* got, const void* want) {
   });
 }
 
-/// `braid` or `cublas`: what multiplies matrices from now on.
+/// Selects the engine of matrix products: `braid` or `cublas`.
 BRAID_BENCH_API int bb_engine(const char* name) {
   return guarded(-1, [&] {
     const std::string engine = name;
@@ -182,8 +183,8 @@ BRAID_BENCH_API int bb_empty_cache() {
   });
 }
 
-/// Work on `sets` sets of `operands` tensors each, which it takes in turn; tensors[set * operands +
-/// i]. See make_work for the names.
+/// Creates work on `sets` sets of `operands` tensors each, which it uses in turn: tensors[set *
+/// operands + i]. See make_work for the names.
 BRAID_BENCH_API void* bb_work(const char* kind, int sets, int operands, void* const* tensors) {
   return guarded<Work*>(nullptr, [&] {
     std::vector<std::vector<Tensor>> all(static_cast<std::size_t>(sets));
@@ -197,12 +198,13 @@ BRAID_BENCH_API void* bb_work(const char* kind, int sets, int operands, void* co
 }
 BRAID_BENCH_API void bb_free_work(void* work) { delete static_cast<Work*>(work); }
 
-/// Runs it once with the first operands and gives its result, a new tensor.
+/// Runs the work once with the first operands and returns its result as a new tensor.
 BRAID_BENCH_API void* bb_result(void* work) {
   return guarded<Tensor*>(nullptr, [&] {
     Work& w = *static_cast<Work*>(work);
     w.next = 0;
-    // what the second run does not write stays NaN: the cache gives it the memory of the first
+    // The allocator's cache gives the second run the memory of the first. It is filled with NaN, so
+    // that elements the kernel does not write are detected.
     if (w.fresh) {
       w.run();
       w.result.fill_(std::numeric_limits<double>::quiet_NaN());
@@ -215,7 +217,7 @@ BRAID_BENCH_API void* bb_result(void* work) {
   });
 }
 
-/// Microseconds of one run, by CUDA events around `count` of them.
+/// Returns the time of one run in us, by CUDA events around `count` runs.
 BRAID_BENCH_API double bb_events_us(void* work, int count) {
   return guarded(kFailed, [&] {
     Work& w = *static_cast<Work*>(work);
@@ -230,9 +232,10 @@ BRAID_BENCH_API double bb_events_us(void* work, int count) {
     return static_cast<double>(ms) * 1e3 / count;
   });
 }
-/// Microseconds of one run by the host's clock, the wait for the last one included.
+/// Returns the time of one run in us by the host's clock, including the wait for the last run.
 BRAID_BENCH_API double bb_wall_us(void* work, int count) { return host_us(work, count, true); }
-/// Microseconds that the host needs to queue one run; what is queued is waited for outside.
+/// Returns the time in us that the host needs to queue one run; the wait for the queued work is not
+/// included.
 BRAID_BENCH_API double bb_enqueue_us(void* work, int count) { return host_us(work, count, false); }
 
 BRAID_BENCH_API double bb_call_us(const char* what, std::int64_t bytes, int count) {

@@ -1,7 +1,7 @@
 #pragma once
-// The C interface of libbraid_bench: what table.py calls by ctypes, in the process that has
-// PyTorch. Handles are pointers; a failure gives null, NaN or -1, and bb_error() says why. One
-// thread.
+// The C interface of libbraid_bench, which table.py calls by ctypes, in the same process as
+// PyTorch. Handles are pointers. A failure returns null, NaN or -1, and bb_error() returns the
+// reason. Not thread-safe.
 #include <cmath>
 #include <cstdint>
 #include <exception>
@@ -17,13 +17,13 @@
 
 namespace bench::gpu {
 
-/// One thing that is timed. It keeps its operands, takes the sets of them in turn, and keeps its
-/// last result.
+/// A piece of work that is timed. It keeps its operands, uses the sets of operands in turn, and
+/// keeps its last result.
 struct Work {
-  std::function<braid::Tensor(std::size_t)> once;  ///< with the number of the set of operands
+  std::function<braid::Tensor(std::size_t)> once;  ///< argument: index of the set of operands
   std::size_t sets = 1, next = 0;
   braid::Tensor result;
-  bool fresh = false;  ///< whether each run's result is new floating-point memory
+  bool fresh = false;  ///< each run's result is new floating-point memory
   void run() {
     result = once(next);
     next = (next + 1) % sets;
@@ -32,17 +32,17 @@ struct Work {
 
 [[nodiscard]] inline braid::Device device() { return braid::Device(braid::DeviceType::cuda, 0); }
 
-/// Makes the work of the name. Throws ArgumentError for a name or a number of operands that there
-/// is not.
+/// Creates the work of this name. Throws ArgumentError if the name is unknown or the number of
+/// operands is wrong.
 [[nodiscard]] Work make_work(const std::string& kind,
                              const std::vector<std::vector<braid::Tensor>>& sets);
-/// Microseconds of one of `count` repetitions of a bare call of the runtime, on `bytes` bytes.
-/// Throws ArgumentError for an unknown name.
+/// Returns the time in us of a direct call of the CUDA runtime on `bytes` bytes: the mean of
+/// `count` repetitions (`copy`: the median). Throws ArgumentError for an unknown name.
 [[nodiscard]] double time_call(const std::string& what, std::size_t bytes, int count);
 
 std::string& last_error();
 
-/// f's value, or `failed` with the text kept.
+/// Returns f(), or `failed` after an exception, whose text is stored in last_error().
 template <class R, class F> [[nodiscard]] R guarded(R failed, F f) noexcept {
   try {
     return f();

@@ -1,4 +1,4 @@
-// Bare calls of the runtime: what no program on this GPU does faster.
+// Direct calls of the CUDA runtime: upper bounds of what any program can reach on this GPU.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -19,7 +19,7 @@ double micros(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-/// What a measurement holds; freed however it ends.
+/// The resources of a measurement; released by the destructor, also after an exception.
 struct Rig {
   cudaStream_t stream{};
   cudaEvent_t start{}, end{};
@@ -48,7 +48,7 @@ struct Rig {
     check(cudaMemsetAsync(p, 0x3c, bytes, stream), "cudaMemsetAsync");
     return p;
   }
-  /// Microseconds of one of `count` calls between two events.
+  /// Returns the mean time in us of `count` calls, measured between two events.
   template <class F> double timed(int count, F call) {
     call();
     check(cudaEventRecord(start, stream), "cudaEventRecord");
@@ -61,7 +61,7 @@ struct Rig {
   }
 };
 
-// The median of `count` copies, after half a second of them: a GPU that was idle takes that long to
+// The median of `count` copies, after half a second of warm-up: an idle GPU takes that long to
 // raise its clocks.
 double copy(std::size_t bytes, int count) {
   constexpr double kWarmUs = SIMT_EMULATED ? 0 : 5e5;
@@ -93,7 +93,7 @@ double pinned_upload(std::size_t bytes, int count) {
   });
 }
 
-// The host waits in such a copy, so its clock counts.
+// The host waits in such a copy, so the host's clock is used.
 double pageable_upload(std::size_t bytes, int count) {
   Rig rig;
   rig.to = rig.device_memory(bytes);
@@ -114,7 +114,8 @@ double launch(std::size_t, int count) {
   return rig.timed(count, [&] { check(launch_empty(rig.stream), "launch"); });
 }
 
-// What the host pays; few enough that the queue of launches never fills.
+// The host's time for a launch. `count` must be small enough that the launch queue does not fill
+// up.
 double launch_host(std::size_t, int count) {
   Rig rig;
   check(launch_empty(rig.stream), "launch");
@@ -131,13 +132,13 @@ double graph_node(std::size_t, int) {
   throw braid::Error("graph_node: expected a GPU, got an emulated device, which has no graphs");
 }
 #else
-// A graph of many launches, one after the other: a node's share of its replay.
+// A graph of many launches in sequence: the time of its replay divided by the number of nodes.
 double graph_node(std::size_t, int count) {
   constexpr int kNodes = 200;
   Rig rig;
   cudaGraph_t graph{};
   cudaGraphExec_t ready{};
-  check(launch_empty(rig.stream), "launch");  // loads the kernel, which a capture may not
+  check(launch_empty(rig.stream), "launch");  // loads the kernel; not possible in a capture
   check(cudaStreamSynchronize(rig.stream), "cudaStreamSynchronize");
   check(cudaStreamBeginCapture(rig.stream, cudaStreamCaptureModeThreadLocal),
         "cudaStreamBeginCapture");
@@ -154,7 +155,7 @@ double graph_node(std::size_t, int count) {
 }
 #endif
 
-// The driver's own pool, told to keep what it has.
+// cudaMallocAsync with the driver's default pool, set to keep freed memory.
 double malloc_async(std::size_t bytes, int count) {
   Rig rig;
   cudaMemPool_t pool{};
@@ -179,7 +180,7 @@ double malloc_async(std::size_t bytes, int count) {
   return us;
 }
 
-// Ours: a hit of the cache of the device's own stream.
+// Braid's allocator: cache hits on the device's default stream.
 double braid_malloc(std::size_t bytes, int count) {
   braid::DeviceBackend& backend = *braid::device_context(device()).backend;
   braid::Stream& stream = backend.default_stream();

@@ -3,7 +3,7 @@
 
 namespace bench::gpu {
 
-/// A kernel that does nothing, one warp: what a launch costs by itself.
+/// Launches a kernel of one warp that does nothing, to measure the cost of a launch.
 cudaError_t launch_empty(cudaStream_t stream);
 
 }  // namespace bench::gpu

@@ -1,4 +1,4 @@
-// What is timed of Braid, by name, written as a user writes it.
+// The timed operations of Braid by name, written as a user would write them.
 #include <array>
 #include <memory>
 
@@ -12,7 +12,7 @@ namespace {
 using braid::Tensor;
 using Sets = std::vector<std::vector<Tensor>>;
 
-/// Without history: f(operands of the set).
+/// f(operands of the set), without recording.
 template <class F> Work forward(const Sets& sets, F f) {
   Work work;
   work.fresh = true;
@@ -23,8 +23,8 @@ template <class F> Work forward(const Sets& sets, F f) {
   return work;
 }
 
-/// dX, dW and db of a linear layer from x, weight, bias and dy; the result is the three, flat, one
-/// after the other.
+/// dX, dW and db of a linear layer, from x, weight, bias and dy. With `flat` the result is all
+/// three, flattened and concatenated; otherwise it is dX.
 Work linear_backward(const Sets& sets, bool flat) {
   struct Graph {
     std::vector<Tensor> inputs;
@@ -54,7 +54,7 @@ Work linear_backward(const Sets& sets, bool flat) {
   return work;
 }
 
-/// A step of SGD on Linear(5, 2), 30 rows; rows.py trains the same. Its result is the loss.
+/// One SGD step of Linear(5, 2) on 30 rows, as in rows.py. The result is the loss.
 Work sgd_step() {
   using Step = Row<braid::nn::Linear, decltype(kMse)>;
   braid::nn::Linear model(5, 2);
@@ -66,7 +66,7 @@ Work sgd_step() {
   return work;
 }
 
-/// One update of a large parameter from a gradient.
+/// One optimizer step for a large parameter with a fixed gradient.
 template <class Optimizer> Work update(const Sets& sets) {
   Tensor parameter = sets[0][0].detach().clone();
   parameter.requires_grad_();
@@ -80,8 +80,8 @@ template <class Optimizer> Work update(const Sets& sets) {
   return work;
 }
 
-/// To the device from the host, on a copy stream of its own, while the device works: `rounds`
-/// products in front, one copy beside them.
+/// Eight products on the device (`works`) and, at the same time, one copy from the host on a
+/// separate stream (`copies`).
 Work upload_beside(const Sets& sets, bool copies, bool works) {
   const Tensor host = sets[0][0].to(braid::Device());
   const std::shared_ptr<braid::Stream> side = braid::make_stream(device());
@@ -103,7 +103,7 @@ Work upload_beside(const Sets& sets, bool copies, bool works) {
   return work;
 }
 
-/// The driver's own copy within the device: what rows of memory are fractions of.
+/// The driver's own copy within the device: the reference for the rows of memory-bound kernels.
 Work copy_within(const Sets& sets) {
   const Tensor from = sets[0][0], to = braid::empty_like(from);
   Work work;
@@ -125,8 +125,8 @@ struct Entry {
   Work (*make)(const Sets&);
 };
 
-// Matrices: a [m, k], b [k, n] by nn; b [n, k] by nt; a [k, m] by tn. The names with 64 are the
-// same in float64: what the others are compared with.
+// Matrices: nn takes a [m, k] and b [k, n]; nt takes b [n, k]; tn takes a [k, m]. With the suffix
+// 64 a name means the same in float64, with which the others are compared.
 const Entry kEntries[] = {
     {"nn", 2,
      [](const Sets& s) { return forward(s, [](const auto& t) { return matmul(t[0], t[1]); }); }},

@@ -1,10 +1,10 @@
 #include "cuda/device/run.cuh"
 #include "ladder/problems.hpp"
 
-// Step 1: a thread for an element of C, as one writes it first.
-// Costs  The lanes of a warp differ in threadIdx.x, and here that is the row. So the 32 lanes read
-//        the same column of 32 rows of A, k apart: 32 sectors of 32 bytes for 4 bytes of each. C is
-//        written the same way. B is one element for all lanes.
+// Step 1: one thread for each element of C, the first version that comes to mind.
+// Costs  The lanes of a warp differ in threadIdx.x, which is the row here. So the 32 lanes read the
+//        same column in 32 rows of A, k elements apart: 32 sectors of 32 bytes, of which each lane
+//        uses 4 bytes. C is written in the same way. All lanes read the same element of B.
 namespace braid::ladder {
 
 __global__ void __launch_bounds__(256) sgemm_naive_kernel(Sgemm g) {

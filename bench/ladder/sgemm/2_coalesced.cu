@@ -1,10 +1,10 @@
 #include "cuda/device/run.cuh"
 #include "ladder/problems.hpp"
 
-// Step 2: the same threads, but those of a warp are neighbours in a row.
-// Buys   The lanes read 32 neighbours of a row of B, 128 bytes in 4 sectors, and write C so. A is
-//        one element for all lanes. Nothing else has changed.
-// Costs  Two reads for one multiply-add: every element of A is fetched n times, every one of B m
+// Step 2: the same threads, but the lanes of a warp are neighbours in a row.
+// Gains  The lanes read 32 neighbouring elements of a row of B, 128 bytes in 4 sectors, and write C
+//        in the same way. All lanes read the same element of A. Nothing else has changed.
+// Costs  Two reads for each multiply-add: every element of A is read n times, every element of B m
 //        times.
 namespace braid::ladder {
 

@@ -1,12 +1,12 @@
 #include "cuda/device/run.cuh"
 #include "ladder/problems.hpp"
 
-// Step 3: a block fetches a tile of A and one of B into shared memory, and its threads share them.
-// Buys   Every element that is fetched is used by the 32 threads of a row or column: global memory
-//        is read 32 times less.
-// Costs  Still two reads for one multiply-add, now of shared memory. It serves one warp a cycle, in
-//        which an SM with 128 lanes of float32 could do four multiply-adds of a warp: at most an
-//        eighth of the arithmetic is kept busy.
+// Step 3: a block loads a tile of A and a tile of B into shared memory, which all its threads use.
+// Gains  Every loaded element is used by the 32 threads of a row or column, so global memory is
+//        read 32 times less.
+// Costs  Still two reads for each multiply-add, now from shared memory. Shared memory serves one
+//        warp per cycle, while an SM with 128 float32 lanes could do four warp-wide multiply-adds:
+//        at most an eighth of the arithmetic units is busy.
 namespace braid::ladder {
 
 constexpr int kTile = 32;
@@ -21,13 +21,13 @@ __global__ void __launch_bounds__(kTile* kTile) sgemm_shared_kernel(Sgemm g) {
   for (int p = 0; p < g.k; p += kTile) {
     tile_a[y][x] = i < g.m && p + x < g.k ? g.a[i * g.k + p + x] : 0.0f;    // fetches A
     tile_b[y][x] = p + y < g.k && j < g.n ? g.b[(p + y) * g.n + j] : 0.0f;  // fetches B
-    __syncthreads();                                                        // the tiles are whole
+    __syncthreads();                                                        // tiles are complete
     for (int q = 0; q < kTile; ++q) {
       const float a = tile_a[y][q];  // reads A: one word for all lanes
       const float b = tile_b[q][x];  // reads B: 32 banks
       sum += a * b;
     }
-    __syncthreads();  // and are read: the next ones may come
+    __syncthreads();  // all reads are done: the tiles may be overwritten
   }
   if (i < g.m && j < g.n) g.c[i * g.n + j] = sum;  // writes C
 }

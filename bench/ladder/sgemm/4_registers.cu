@@ -2,31 +2,32 @@
 #include "ladder/four.cuh"
 #include "ladder/problems.hpp"
 
-// Step 4: a thread keeps 8 x 8 elements of C in registers, and moves four floats an access.
-// Buys   16 numbers read from shared memory, in four accesses, feed 64 multiply-adds. A is turned
-//        on its way in, so that its columns are read in fours too.
-// Costs  Bank conflicts, in both places where the layout was the first that came to mind:
-//        - stores of A: the lanes of a warp hold 16 rows x 2 fours. Element q of both fours of a
-//          row goes to the bank of the row: two passes for one.
-//        - reads of B: lane x reads the fours at 8 x and 8 x + 4. Of 8 lanes that go together,
-//          lanes x and x + 4 meet in a bank: two passes for one.
+// Step 4: a thread keeps 8 x 8 elements of C in registers, and accesses memory in groups of four
+// floats.
+// Gains  16 numbers, read from shared memory in four accesses, are used for 64 multiply-adds. A is
+//        transposed when it is stored, so that its columns can be read in groups of four too.
+// Costs  Bank conflicts in two places, because the layout is the most obvious one:
+//        - stores of A: the lanes of a warp hold 16 rows x 2 groups. Element q of both groups of a
+//          row is stored to the bank of that row: two passes instead of one.
+//        - loads of B: lane x loads the groups at 8 x and 8 x + 4. Of the 8 lanes that are served
+//          together, lanes x and x + 4 access the same banks: two passes instead of one.
 //        C is written with the same gaps: half of every sector belongs to another store. And all
-//        threads wait while a tile comes.
+//        threads wait while a tile is loaded.
 namespace braid::ladder {
 
 constexpr int kTile = 128, kDepth = 8, kEach = 8, kBlock = 256;
-static_assert(kDepth * kTile == 4 * kBlock);  // a thread brings a four of each tile
+static_assert(kDepth * kTile == 4 * kBlock);  // a thread loads one Four of each tile
 
 __global__ void __launch_bounds__(kBlock, 2)
     sgemm_registers_kernel(Sgemm g, bool wide_a, bool wide_b) {
   SIMT_SHARED(Four, fours_a, [kDepth * kTile / 4]);
   SIMT_SHARED(Four, fours_b, [kDepth * kTile / 4]);
-  float* const tile_a = reinterpret_cast<float*>(fours_a);  // [kDepth, kTile]: turned
+  float* const tile_a = reinterpret_cast<float*>(fours_a);  // [kDepth, kTile]: transposed
   float* const tile_b = reinterpret_cast<float*>(fours_b);  // [kDepth, kTile]
   const int thread = static_cast<int>(threadIdx.x), row = thread / 16 * kEach,
             column = thread % 16 * kEach;
   const int i0 = static_cast<int>(blockIdx.y) * kTile, j0 = static_cast<int>(blockIdx.x) * kTile;
-  // the four of A that this thread brings
+  // the Four of A that this thread loads
   const int row_a = thread / (kDepth / 4), column_a = thread % (kDepth / 4) * 4;
   const int row_b = thread / (kTile / 4), column_b = thread % (kTile / 4) * 4;
   float sum[kEach][kEach] = {};

@@ -2,24 +2,24 @@
 #include "ladder/four.cuh"
 #include "ladder/problems.hpp"
 
-// Step 5: nothing waits, neither for global memory nor for a bank.
-// Buys   Two buffers. While one step of k is multiplied, the next one is on its way: B by cp.async,
-//        which goes around the registers, A through registers, because it is turned. One barrier a
-//        step instead of two.
-//        Rows are swizzled. Row d of A's tile keeps element w at w ^ turn(d), so that the two fours
-//        of a row of A go to banks 16 apart: 16 rows x 2 are 32 banks.
-//        Fours of a thread lie apart. A warp is 4 x 8 lanes, whose fours are neighbours: reads of B
-//        have 32 banks, and C is written in whole sectors.
+// Step 5: no waiting, neither for global memory nor for a bank.
+// Gains  Two buffers. While one tile step along k is multiplied, the next one is loaded: B by
+//        cp.async, which bypasses the registers; A through registers, because it is transposed. One
+//        barrier for each step instead of two.
+//        Rows are swizzled. Row d of A's tile stores element w at w ^ turn(d), so the two groups of
+//        a row of A are stored to banks 16 apart: 16 rows x 2 use all 32 banks.
+//        The two groups of a thread are not neighbours, but the groups of the 4 x 8 lanes of a warp
+//        are: loads of B use 32 banks, and C is written in whole sectors.
 // Costs  Twice the shared memory.
 namespace braid::ladder {
 
 constexpr int kTile = 128, kDepth = 8, kEach = 8, kBlock = 256;
-// between the two fours of a thread: as many as 4 x 8 lanes have
+// distance between the two Fours of a thread: the rows and columns that 4 x 8 lanes cover
 constexpr int kRowsApart = 16, kColumnsApart = 32;
-static_assert(kDepth * kTile == 4 * kBlock);  // a thread brings a four of each tile
+static_assert(kDepth * kTile == 4 * kBlock);  // a thread loads one Four of each tile
 
-/// What the places in row d of A's tile are turned by: a multiple of 4, so that a four stays a
-/// four.
+/// The XOR mask (swizzle) of the indices in row d of A's tile. It is a multiple of 4, so that a
+/// Four stays contiguous.
 BRAID_DEVICE constexpr int turn(int d) { return d / 4 * 16; }
 
 __global__ void __launch_bounds__(kBlock, 2)
@@ -31,12 +31,12 @@ __global__ void __launch_bounds__(kBlock, 2)
   const int row = warp / 2 * 2 * kRowsApart + lane / 8 * 4,
             column = warp % 2 * 2 * kColumnsApart + lane % 8 * 4;
   const int i0 = static_cast<int>(blockIdx.y) * kTile, j0 = static_cast<int>(blockIdx.x) * kTile;
-  // the four of A that this thread brings
+  // the Four of A that this thread loads
   const int row_a = thread / (kDepth / 4), column_a = thread % (kDepth / 4) * 4;
   const int row_b = thread / (kTile / 4), column_b = thread % (kTile / 4) * 4;
   Four next_a;
-  // The step at p begins to come: A into registers, B into its buffer. What does not exist becomes
-  // 0.
+  // Starts to load the tiles at p: A into registers, B into its buffer. Elements outside the matrix
+  // become 0.
   const auto fetch = [&](int p, float* tile_b) {
     const int exist_a = i0 + row_a < g.m ? g.k - p - column_a : 0;
     const float* const from_a = g.a + (i0 + row_a) * g.k + p + column_a;
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kBlock, 2)
         simt::cp_async4(to + q, q < exist_b ? from_b + q : g.b, q < exist_b ? 4 : 0);
     }
   };
-  // What fetch began is there, for this thread.
+  // Completes the loads that this thread started with fetch.
   const auto arrive = [&](float* tile_a) {
 #pragma unroll
     for (int q = 0; q < 4; ++q)
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kBlock, 2)
         for (int j = 0; j < kEach; ++j) sum[i][j] += a[i / 4].v[i % 4] * b[j / 4].v[j % 4];
     }
     if (more) arrive(buffer(fours_a[now ^ 1]));
-    __syncthreads();  // the other buffer is whole, and this one is free
+    __syncthreads();  // the next buffer is complete, this one is free
   }
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {

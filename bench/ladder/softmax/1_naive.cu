@@ -2,10 +2,10 @@
 #include "cuda/device/run.cuh"
 #include "ladder/problems.hpp"
 
-// Step 1: a thread for a row, with the three loops of the formula. The largest element is taken
-// off, so that no exponential overflows.
-// Costs  The 32 lanes of a warp read 32 rows, n apart: 32 sectors of 32 bytes for 4 bytes of each.
-//        And a batch of 64 rows is two warps.
+// Step 1: one thread for each row, with the three loops of the formula. The largest element is
+// subtracted, so that no exponential overflows.
+// Costs  The 32 lanes of a warp read 32 rows, n elements apart: 32 sectors of 32 bytes, of which
+//        each lane uses 4 bytes. And a batch of 64 rows is only two warps.
 namespace braid::ladder {
 
 __global__ void __launch_bounds__(64) softmax_naive_kernel(Softmax s) {

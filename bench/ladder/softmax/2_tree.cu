@@ -2,12 +2,14 @@
 #include "cuda/device/run.cuh"
 #include "ladder/problems.hpp"
 
-// Step 2: a block for a row. Each thread takes every 256th element; what they found is joined in
-// shared memory, in a tree.
-// Buys   Lanes read neighbours: 4 sectors for 128 bytes. And as many blocks as rows.
-// Costs  The tree joins neighbours first, then neighbours of neighbours: at its step `apart`, lane
-//        t works at 2 · apart · t. So the lanes lie 2, 4, 8, … words apart and meet in 16, 8, 4, …
-//        banks. Nine barriers a join, two joins a row, and most threads do nothing in most of it.
+// Step 2: one block for each row. Each thread reads every 256th element; the partial results are
+// reduced in shared memory, in a tree.
+// Gains  The lanes read neighbouring elements: 4 sectors for 128 bytes. There are as many blocks as
+//        rows.
+// Costs  The tree combines neighbours first, then neighbours of neighbours: in the step `apart`,
+//        thread t works at index 2 · apart · t. So the lanes access words 2, 4, 8, … apart, in only
+//        16, 8, 4, … banks. Each reduction has nine barriers, each row has two reductions, and most
+//        threads are idle most of the time.
 namespace braid::ladder {
 
 constexpr int kBlock = 256;
@@ -26,7 +28,7 @@ template <class Join> BRAID_DEVICE float join_in_tree(float* part, float value, 
     __syncthreads();
   }
   const float result = part[0];  // reads result
-  __syncthreads();               // the next tree writes `part` again
+  __syncthreads();               // the next reduction overwrites `part`
   return result;
 }
 

@@ -2,14 +2,15 @@
 #include "cuda/device/run.cuh"
 #include "ladder/problems.hpp"
 
-// Step 3: a warp for a row. Lanes read one another's registers, so a join is five shuffles.
-// Buys   No shared memory, so no bank conflict, and no barrier: warps do not wait for one another.
-//        Each lane ends with the result.
-// Costs  Every element is still read three times: the second and third time from the L1 cache, if
-//        it holds the rows of all warps at work.
+// Step 3: one warp for each row. Lanes read each other's registers, so a reduction is five
+// shuffles.
+// Gains  No shared memory, so no bank conflicts, and no barriers: warps do not wait for each other.
+//        Every lane ends with the result.
+// Costs  Every element is still read three times, the second and third time from the L1 cache if
+//        that holds the rows of all active warps.
 namespace braid::ladder {
 
-constexpr int kWarps = 8;  // a block
+constexpr int kWarps = 8;  // in a block
 
 __global__ void __launch_bounds__(32 * kWarps) softmax_shuffles_kernel(Softmax s) {
   const int row = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / 32),

@@ -4,18 +4,18 @@
 
 // Step 4: the largest element and the sum in one pass (Milakov and Gimelshein 2018, "Online
 // normalizer calculation for softmax").
-// Buys   Two reads of a row for three. A sum of exponentials under one maximum becomes that under a
-//        larger one by a factor:
+// Gains  Two reads of a row instead of three. A sum of exponentials relative to one maximum is
+//        converted to a larger maximum by a factor:
 //          Σ exp(x - m') = Σ exp(x - m) · exp(m - m')
-//        so each lane raises its maximum as it goes, and two lanes join by raising both to the
-//        larger one.
-// Costs  Two exponentials an element instead of one in that pass.
+//        so each lane updates its maximum as it reads, and two lanes are combined by converting
+//        both to the larger maximum.
+// Costs  Two exponentials for each element in that pass, instead of one.
 namespace braid::ladder {
 
-constexpr int kWarps = 8;  // a block
+constexpr int kWarps = 8;  // in a block
 
-/// The largest of some elements, and Σ exp(x - max). It begins at a finite number: -inf less -inf
-/// would be NaN.
+/// The largest of some elements, and Σ exp(x - max). max starts at a finite number, because -inf -
+/// -inf would be NaN.
 struct Running {
   float max = -3.402823466e38f;
   float sum = 0;

@@ -3,14 +3,14 @@
 #include "ladder/four.cuh"
 #include "ladder/problems.hpp"
 
-// Step 5: a warp keeps its row in registers, and moves four floats an access.
-// Buys   Each element is read once and written once, which is all that global memory must do; one
-//        exponential an element; a quarter of the requests.
-// Costs  32 registers a lane hold 1024 elements, no more: a longer row goes as in step 4. The
-//        kernel is compiled for each number of fours, because registers cannot be indexed.
+// Step 5: a warp keeps its row in registers, and accesses memory in groups of four floats.
+// Gains  Each element is read once and written once, the least possible for global memory; one
+//        exponential for each element; a quarter of the requests.
+// Costs  32 registers in each lane hold 1024 elements at most: a longer row uses step 4. The kernel
+//        is compiled for each number of groups, because registers cannot be indexed.
 namespace braid::ladder {
 
-constexpr int kWarps = 8;  // a block
+constexpr int kWarps = 8;  // in a block
 
 template <int Fours>
 __global__ void __launch_bounds__(32 * kWarps) softmax_registers_kernel(Softmax s, bool wide) {
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(32 * kWarps) softmax_registers_kernel(Softmax 
   if (row >= s.rows) return;  // the whole warp
   const float* const x = s.x + row * s.n;
   float* const y = s.y + row * s.n;
-  const float none = cuda::lowest<float>();  // whose exponential is 0
+  const float none = cuda::lowest<float>();  // its exponential is 0
   Four v[Fours];
   float max = none;
 #pragma unroll

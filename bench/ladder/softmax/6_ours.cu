@@ -3,12 +3,12 @@
 #include "cuda/kernels.hpp"
 #include "ladder/problems.hpp"
 
-// Step 6: the engine's own kernel, kernels/cuda/softmax.cu: step 5, and a block for a row of more
-// than 1024 elements.
-// Buys   One body for four floating dtypes, softmax and its logarithm, rows of any length and at
-//        any address.
-// Costs  Three bodies for three lengths: rows in a warp's registers, in a block's, and longer ones
-//        that are read twice.
+// Step 6: the engine's own kernel, kernels/cuda/softmax.cu: step 5, and one block for each row of
+// more than 1024 elements.
+// Gains  One implementation for four floating point dtypes, softmax and log-softmax, rows of any
+//        length and at any address.
+// Costs  Three kernel bodies for three ranges of length: rows in the registers of a warp, rows in
+//        those of a block, and longer rows, which are read twice.
 namespace braid::ladder {
 
 void softmax_ours(const Softmax& s, Stream& stream) {
