@@ -1,5 +1,5 @@
-// What check api compiles beside a program with Braid, to learn how fast this machine's compiler
-// is: the standard library alone.
+// A program that uses the standard library alone. The check api compiles it as a reference, to
+// measure how fast this machine's compiler is.
 #include <algorithm>
 #include <filesystem>
 #include <functional>

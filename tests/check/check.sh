@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# ./dev check: what CI runs. ./dev check --all: everything, the checks that CI samples as a whole.
-# ./dev check [--all] NAME...: the named ones. One line each: PASS, FAIL or SKIP(reason), with
-# seconds; logs: build/check/<name>.log, of --all build/check/all/<name>.log. CONTRIBUTING.md has
-# the table of checks and tiers.
+# ./dev check: what CI runs. ./dev check --all runs everything, including in full the checks that CI
+# samples. ./dev check [--all] NAME...: the named checks. Prints one line for each: PASS, FAIL or
+# SKIP(reason), with seconds. Logs: build/check/<name>.log, and with --all
+# build/check/all/<name>.log. CONTRIBUTING.md has the table of checks and tiers.
 #
-# --all goes on where it stopped, in another checkout too: tests/check/all.txt records each check
-# that has passed, with its figures, and the check does not run again until a file changes that it
-# may see (--again: it does). When all have passed, the record names the commit. Commit it.
-# A check is tests/check/<name>.sh: exit 0 passes, 77 skips (its last line is the reason), anything
-# else fails. "NOTE: " lines are shown.
+# --all continues where it stopped, in another checkout too. tests/check/all.txt records each check
+# that has passed, with its figures. The check runs again only after a file changes that it depends
+# on, or with --again. When all checks have passed, the record names the commit. Commit the record.
+# A check is tests/check/<name>.sh: exit status 0 passes, 77 skips (its last line is the reason),
+# and any other status fails. Lines that start with "NOTE: " are shown.
 set -uo pipefail
 . tests/lib.sh
 
-# The order shares builds: simt, cuda and ptx have objects in common with the plain build, generic
-# uses the build folder of compilers, gpu that of simt.
+# The order lets checks share builds: simt, cuda and ptx have objects in common with the plain
+# build, generic uses the build folder of compilers, and gpu that of simt.
 every_run=(format layering docs api consumers simt asan tsan cuda ptx)
 only_all=(tests compilers generic report gpu coverage)
 all=("${every_run[@]}" "${only_all[@]}")
-# CI runs one of these, in turn: each compiles the library for itself.
+# CI alternates between these: each needs a separate build of the library.
 sanitizers=(asan tsan)
 
 again=0 names=()
 export BRAID_CHECK_ALL=0
-# What CI samples, it samples by this number, so that runs in a row differ.
+# Selects CI's samples, so that consecutive runs differ.
 export BRAID_CHECK_TURN=${BRAID_CHECK_TURN:-$(check_turn)}
 while (($# > 0)); do
   case $1 in
@@ -49,7 +49,7 @@ if ((${#names[@]} == 0)); then
   fi
 fi
 need "${build_tools[@]}" catch2 clang-14 python3-pip
-need libclang-rt-14-dev  # clang's sanitizers: a package of its own, which clang-14 only recommends
+need libclang-rt-14-dev  # clang's sanitizers are a separate package, which clang-14 only recommends
 if ((BRAID_CHECK_ALL)); then need g++-11 gcovr libbenchmark-dev; fi
 
 ((BRAID_CHECK_ALL)) ||
@@ -57,15 +57,15 @@ if ((BRAID_CHECK_ALL)); then need g++-11 gcovr libbenchmark-dev; fi
 
 commit=$(git rev-parse HEAD 2>/dev/null || echo none)
 record=tests/check/all.txt
-# changed files: nothing to go on from
+# with uncommitted changes there is no commit to record
 [[ -z $(git status --porcelain -- ":!$record" 2>/dev/null) ]] || commit=none
 logs=build/check
 ((!BRAID_CHECK_ALL)) || logs=build/check/all
 mkdir -p "$logs"
 
-# The committed files, a line each: C++, CUDA, scripts and build files by what they are without
-# comments, which change no result (but in must_not_compile: there they say what the compiler must
-# say). Of scripts only comments on lines of their own are left out.
+# Lists the committed files, one per line. C++, CUDA, scripts and build files are hashed without
+# comments, because they change no result. In scripts and build files only comments on separate
+# lines are left out. In must_not_compile comments are included: they contain the expected messages.
 committed_files() {
   local list=build/check/files-$commit
   local cxx='\.(cpp|hpp|cu|cuh)$' script='\.(sh|py|cmake)$|CMakeLists\.txt$|^(dev|\.ci/run)$'
@@ -87,11 +87,11 @@ committed_files() {
   fi
   cat "$list"
 }
-# The files that a check may see, as one number: all but what the other checks are made of
-# (tests/check/<name>.sh, <name>_….py, tests/ptx), and texts, where it takes no code from them.
+# Returns a hash of the files that a check may depend on. It leaves out the files of other checks
+# (tests/check/<name>.sh, <name>_….py, tests/ptx), and Markdown if the check takes no code from it.
 tree_of() {
   local unseen='tests/check/all\.txt' others
-  case $1 in format | layering | docs)  # they read comments and texts, and are quick
+  case $1 in format | layering | docs)  # these read comments and texts, and are fast
     git ls-tree -r HEAD | grep -v "	$unseen\$" | sha256sum | cut -c 1-40
     return ;;
   esac
@@ -102,10 +102,11 @@ tree_of() {
   [[ $1 == consumers ]] || unseen+='|.*\.md'
   committed_files | grep -vE "	($unseen)\$" | sha256sum | cut -c 1-40
 }
-# passed_before NAME TREE: the seconds that the check took when it passed on that tree, or nothing.
+# passed_before NAME TREE: prints how many seconds the check took when it passed on that tree, or
+# nothing.
 passed_before() { sed -n "s/^$1 \([0-9]*\) s, .*, tree $2\$/\1/p" "$record" 2>/dev/null; }
-# write_record [NAME TREE SECONDS]: the record with that check's block anew; the commit and its date
-# when the check was the last that had to pass.
+# write_record [NAME TREE SECONDS]: writes the record with a new block for that check. If all checks
+# have now passed, it also records the commit and its date.
 write_record() {
   local name missing='' new
   new=$logs/record
@@ -133,7 +134,7 @@ write_record() {
 passed=0 failed=0 skipped=0
 for name in "${names[@]}"; do
   log=$logs/$name.log
-  # asked before the check runs: a commit made meanwhile has not been checked
+  # computed before the check runs: a commit made meanwhile is not checked
   tree='' seconds=''
   ((!BRAID_CHECK_ALL)) || [[ $commit == none ]] || tree=$(tree_of "$name")
   [[ -z $tree ]] || ((again)) || seconds=$(passed_before "$name" "$tree")

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Every source with warnings as errors: the default compiler without oneDNN (all targets; check
-# generic runs its tests), g++ 11 with the packaged oneDNN and with oneDNN 3 from PyPI (the library,
-# without precompiled headers); clang 14 in checks asan (all targets) and tsan. And BRAID_NATIVE is
-# for all but the sets of kernels.
+# Compiles every source with warnings as errors: with the default compiler without oneDNN (all
+# targets; check generic runs its tests), and with g++ 11 and the packaged oneDNN, then with oneDNN
+# 3 from PyPI (the library, without precompiled headers). Clang 14 is covered by the checks asan
+# (all targets) and tsan. Also checks that BRAID_NATIVE applies to all sources except the kernels of
+# each instruction set.
 set -euo pipefail
 . tests/lib.sh
 
@@ -24,7 +25,7 @@ if [[ ! -f $onednn3/ready ]]; then
   cp -r "$onednn3"/*.data/data/* "$onednn3"
   touch "$onednn3/ready"
 fi
-# The same build folder: only the sources that call oneDNN are compiled anew.
+# The same build folder: only the sources that call oneDNN are recompiled.
 configure gcc11 "${forget[@]}" -DCMAKE_PREFIX_PATH="$onednn3" -DBRAID_ONEDNN=ON |
   tee build/check/onednn3.txt
 grep -q 'oneDNN 3\.' build/check/onednn3.txt || die "oneDNN 3 was not the one that was found"
@@ -37,6 +38,6 @@ sets=$(grep -E '/braid_kernels_(sse|avx2|avx512|generic)\.dir/.* -c ' <<<"$comma
 if grep -- -march=native <<<"$sets"; then
   die "these are compiled for this processor, not for their instruction set"
 fi
-# No `grep -q` behind a pipe: it leaves early, and the broken pipe then fails the line (pipefail).
+# Not `grep -q` after a pipe: it exits early, and with pipefail the broken pipe fails the line.
 grep -q -- '-march=native .*/braid_core\.dir/' <<<"$commands" ||
   die "the other sources are not compiled for this processor"

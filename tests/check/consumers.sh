@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # A program that embeds Braid builds and runs: with find_package on an installed shared library, and
-# in every second run of CI, those of tsan, with add_subdirectory on a static one. --all: also with
-# find_package on a static one and with pkg-config, and the subfolder by g++ 11. Each prints the
-# weights that its training must find, and nothing of ours leaks into it. What pkg-config says holds
-# wherever it was installed.
+# in every second run of CI (those that run tsan) with add_subdirectory on a static one. --all: also
+# with find_package on a static library and with pkg-config, and the subfolder with g++ 11. Each
+# program prints the weights that its training must find, and the package exposes no private
+# dependency. pkg-config's answers must be right wherever Braid was installed.
 set -euo pipefail
 . tests/lib.sh
 everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
 work=$root/build/check/consumers
 rm -rf "$work"
 mkdir -p "$work"
-# As the plain build, so that ccache has the objects: they are position-independent in any case.
+# Configured like the plain build, so that ccache has the objects: they are always
+# position-independent.
 install=(-DCMAKE_BUILD_TYPE=Release -DBRAID_WERROR="${BRAID_WERROR:-ON}"
   -DCMAKE_INSTALL_MESSAGE=NEVER "${library_only[@]}")
 
-# The weights, to the precision that they are printed with.
+# The weights, with the precision that they are printed in.
 expected='tensor([[ 1.0000, -2.0000,  0.5000]], requires_grad=true)'
 check_output() {
   echo "$1 prints: $2"
@@ -24,7 +25,7 @@ consume() {
   local name=$1
   shift
   echo "== $name"
-  local folder=$root/build/consumer-$name  # as deep as the other build folders, for ccache
+  local folder=$root/build/consumer-$name  # as deep as other build folders, for ccache
   rm -rf "$folder"
   cmake -S tests/consumer -B "$folder" -G Ninja "$@"
   cmake --build "$folder" --parallel "$jobs"
@@ -41,7 +42,8 @@ for kind in "${kinds[@]}"; do
   configure install "${install[@]}" -DBUILD_SHARED_LIBS=$shared "-DCMAKE_INSTALL_PREFIX=$prefix"
   build install braid
   cmake --install build/install --component braid
-  # Once built and installed, the package may not need the sources nor the folder it was built in.
+  # After the build and the installation, the package may not depend on the sources or the build
+  # folder.
   if grep -rlF -e "$root/core" -e "$root/build/install" "$prefix" --include='*.cmake' \
     --include='*.pc'; then
     die "the package names the build's own folders"
@@ -49,13 +51,13 @@ for kind in "${kinds[@]}"; do
   consume "find_package-$kind" "-DCMAKE_PREFIX_PATH=$prefix"
 done
 
-# told_by FOLDER VARIABLE: what the braid.pc below a folder says.
+# told_by FOLDER VARIABLE: prints what the braid.pc under a folder says.
 told_by() {
   env -u PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_PATH="$(dirname "$(find "$1" -name braid.pc)")" \
     pkg-config --variable="$2" braid
 }
 if command -v pkg-config >/dev/null; then
-  # By `cmake --install --prefix` and with DESTDIR the prefix is another one than was configured.
+  # With `cmake --install --prefix` and with DESTDIR, the prefix differs from the configured one.
   cmake --install build/install --component braid --prefix "$work/elsewhere" >/dev/null
   DESTDIR=$work/staged cmake --install build/install --component braid >/dev/null
   for folder in "$prefix" "$work/elsewhere" "$work/staged"; do
@@ -71,9 +73,9 @@ if grep -riE 'dnnl|opencl|zlib' "$work/prefix-shared/lib"*/cmake/braid; then
   die "the package of the shared library mentions a private dependency"
 fi
 
-# As a subfolder Braid makes no tests and no precompiled headers of its own accord, and its objects
-# are compiled anew. CI compiles it with such headers, for the time that it takes; --all without, as
-# check compilers does.
+# As a subfolder, Braid builds no tests and by default no precompiled headers, and its objects are
+# compiled again. CI enables precompiled headers to save time. --all leaves them off, as check
+# compilers does.
 subfolder=(-DBRAID_SOURCE="$root" -DBRAID_GENERIC=ON -DBRAID_WERROR=ON -DCMAKE_BUILD_TYPE=Debug)
 if ((everything)); then
   consume add_subdirectory-static "${subfolder[@]}" -DCMAKE_CXX_COMPILER=g++-11

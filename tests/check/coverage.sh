@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Which lines of the library the suites of its modules execute, by gcov: a line for each module.
-# build/check/coverage.json has them by file. Only in --all: it is a build of its own.
+# Measures with gcov which lines of the library the modules' suites execute, and prints a line for
+# each module. build/check/coverage.json lists them by file. Only in --all, because it needs a
+# separate build.
 set -euo pipefail
 . tests/lib.sh
 need "${build_tools[@]}" catch2 gcovr

@@ -1,5 +1,5 @@
-// Compiled with the toolkit's headers: our declarations of cuBLAS are those of cublas_v2.h. Run:
-// opens the library where there is one.
+// Compiled with the toolkit's headers, it checks that our declarations of cuBLAS equal those of
+// cublas_v2.h. When run, it opens the library if it is installed.
 #include <cublas_v2.h>
 
 #include <cstdio>
@@ -26,13 +26,13 @@ static_assert(
     kSame<decltype(&cublasSgemmStridedBatched), std::remove_cv_t<decltype(kTable.sgemm)>>);
 static_assert(
     kSame<decltype(&cublasDgemmStridedBatched), std::remove_cv_t<decltype(kTable.dgemm)>>);
-// Overloaded in C++: the one that the library exports takes a cublasComputeType_t.
+// Overloaded in C++: the exported function takes a cublasComputeType_t.
 using GemmEx = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int,
                                   int, const void*, const void*, cudaDataType, int, long long,
                                   const void*, cudaDataType, int, long long, const void*, void*,
                                   cudaDataType, int, long long, int, cublasComputeType_t,
                                   cublasGemmAlgo_t);
-// the one that there is
+// this overload exists
 static_assert(std::is_same_v<decltype(static_cast<GemmEx>(&cublasGemmStridedBatchedEx)), GemmEx>);
 static_assert(kSame<GemmEx, std::remove_cv_t<decltype(kTable.gemm_ex)>>);
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# nvcc builds the CUDA backend with warnings as errors, and the one binary works on a machine
-# without a GPU: its CPU tests pass, no CUDA library is needed to load it, and it says why there is
-# no CUDA device. CI compiles the kernels that the last days' commits touch and an eighth of the
-# others, for one architecture, and compares the declarations of cuBLAS and NCCL; a change of
-# headers or of the build compiles them all. --all: everything, with the resources that each kernel
-# takes. BRAID_REQUIRE_CUDA=1 makes a missing toolkit a failure.
+# nvcc builds the CUDA backend with warnings as errors, and the binary works on a machine without a
+# GPU: its CPU tests pass, it loads without any CUDA library, and it reports why there is no CUDA
+# device. CI compiles the kernels that recent commits changed and an eighth of the others, for one
+# architecture, and compares the declarations of cuBLAS and NCCL. A change of headers or of the
+# build compiles all kernels. --all: everything, with the resources that each kernel uses.
+# BRAID_REQUIRE_CUDA=1 makes a missing toolkit a failure.
 set -euo pipefail
 . tests/lib.sh
 everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
@@ -32,8 +32,8 @@ if ((!everything)); then
   ninja -C build/cuda "${objects[@]}"
   echo "NOTE: nvcc compiled $((${#objects[@]} - 1)) of ${#kernels[@]} files"
 else
-  # All that nvcc compiles, and two suites that call every part of the library; the sources of the
-  # others are the same as in the plain build.
+  # Everything that nvcc compiles, and two suites that call every part of the library. The sources
+  # of the other suites are the same as in the plain build.
   configure cuda "${options[@]}" "-DBRAID_CUDA_ARCHITECTURES=80-real;90" -DBRAID_BUILD_BENCH=ON \
     -DBRAID_BUILD_DOCS=ON
   start=$SECONDS
@@ -49,8 +49,8 @@ else
   echo "ldd: no CUDA library"
 fi
 
-# opened NAME PROGRAM...: a program that compares declarations and opens the library; its last line
-# says whether there was one.
+# opened NAME PROGRAM...: runs a program that compares declarations and opens the library. Its last
+# line says whether the library was found.
 opened() {
   local name=$1 status=0
   shift
@@ -59,7 +59,7 @@ opened() {
   ((status == 0 || status == 77)) || exit 1
   echo "NOTE: $name: $(tail -n 1 "build/check/$name-signatures.txt")"
 }
-# Our declarations of cuBLAS are the toolkit's; and the library opens, where there is one.
+# Compares our declarations of cuBLAS with the toolkit's, and opens the library if it is there.
 strict=(-std=c++20 -Wall -Wextra -Werror)
 toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 if [[ -f $toolkit/include/cublas_v2.h ]]; then
@@ -70,8 +70,8 @@ if [[ -f $toolkit/include/cublas_v2.h ]]; then
 else
   echo "NOTE: no cublas_v2.h in $toolkit/include: its declarations were not compared"
 fi
-# So are those of NCCL, which its own packages may bring instead (BRAID_NCCL=<folder with include
-# and lib>), or PyTorch's, where ./dev gpu looks too.
+# The same for NCCL. It may be in separate packages (BRAID_NCCL=<folder with include and lib>) or in
+# PyTorch's, where ./dev gpu also looks.
 python=${BRAID_PYTHON:-python3} peers=${BRAID_PEERS:-build/peers-venv}
 [[ -z ${BRAID_PYTHON:-} && -x $peers/bin/python ]] && python=$peers/bin/python
 packages=$("$python" -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null || true)
@@ -90,7 +90,7 @@ else
 fi
 ((everything)) || exit 0
 
-# What the kernels take of a GPU, and no spills: docs/notes/cuda_resources.md.
+# Compares the resources that the kernels use, and checks for spills: docs/notes/cuda_resources.md.
 status=0
 bash tests/check/cuda_resources.sh >build/check/cuda-resources.txt 2>&1 || status=$?
 cat build/check/cuda-resources.txt
@@ -99,7 +99,7 @@ if ((status == 77)) && [[ ${BRAID_REQUIRE_CUDA:-0} != 1 ]]; then
 elif ((status != 0)); then
   exit 1
 fi
-# What runs with or without a GPU: everything but the tests that need one (they skip themselves).
+# Runs what works with or without a GPU: tests that need a GPU skip themselves.
 BRAID_DEVICE=cpu:0 run_ctest cuda \
   -L '^(nn|parallel|cuda|cuda_kernels|ladder|simt_conformance|tutorials)$' -LE '^slow$'
 build/cuda/tests/cuda/braid_tests_cuda '[availability]' | tee build/check/cuda-availability.txt

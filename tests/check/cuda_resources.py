@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What every CUDA kernel takes of an sm_90 GPU, from the machine code in the objects of a build,
-against the committed report.
+"""Compares the resources that every CUDA kernel uses on sm_90, read from the machine code in the
+objects of a build, with the committed report.
 
     cuda_resources.py --objects FOLDER --report FILE --toolkit VERSION --cuobjdump PROGRAM [--write]
 
-FOLDER holds name.cu.o for every .cu file. docs/notes/cuda_resources.md says how the report is read.
-Fails on: a kernel that is new, gone or changed; a stack frame, a load or store of local memory, or
-an atomic, wherever EXCEPTIONS has no reason for it; a kernel whose rule in WIDTHS wants accesses of
-16 bytes that it does not have, or that no rule knows. The figures and widths are compared only
-where the toolkit is the report's."""
+FOLDER holds name.cu.o for every .cu file. docs/notes/cuda_resources.md explains the report. Fails
+on: a kernel that is new, removed or changed; a stack frame, a load or store of local memory, or an
+atomic, unless EXCEPTIONS has a reason for it; a kernel that lacks accesses of 16 bytes that its
+rule in WIDTHS requires, or that has no rule. The figures and widths are compared only if the
+toolkit is the one of the report."""
 import argparse
 import collections
 import concurrent.futures
@@ -22,20 +22,20 @@ import sys
 DTYPES = ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
 SIZES = {**dict(zip(DTYPES, [1, 1, 4, 8, 2, 2, 4, 8])), "char": 1, "short": 2, "int": 4, "long": 8}
 
-# (kernel, why it may have a stack frame and local memory).
+# (kernel, why it may have a stack frame and local memory)
 EXCEPTIONS = [
     (r"map_\w+<Map1<(float\d\d|bfloat16), \w+, (Sin|Cos|Function)>>",
      "the toolkit reduces large angles (of tan too) through a small array; "
      "angles below 1e5 never reach it"),
 ]
 
-# The kernels that report an error to the host (device/report.cuh). These alone may exchange 64 bits
-# atomically, and have to fence the system between the fields of the record and its state.
+# The kernels that report an error to the host (device/report.cuh). Only they may exchange 64 bits
+# atomically. They need a system-wide fence between the fields of the record and its state.
 REPORTS = re.compile(r"map_\w+<Map2<.*\bDivideIntegers<.*|map_\w+<.*\bIntegerFunction<.*|"
                      r"cross_entropy_\w+<.*|(gather|scatter)_\w+<.*|check_indices")
 
-# (kernel, what it has to have in 16 bytes, of load (global), store (global), async (global to
-# shared), read (shared); or why nothing). The first that fits counts.
+# (kernel, the accesses that must be 16 bytes wide: load (global), store (global), async (global to
+# shared), read (shared); or the reason why none are). The first rule that matches applies.
 WIDTHS = [
     (r"map_dense<Map\d<.*\bDivideIntegers<.*",
      "an integer division is dozens of instructions: packs of two keep the code short"),
@@ -70,7 +70,7 @@ WIDTHS = [
     (r"dropout_rows<.*", "the rows are in the middle: elements of one Philox block may lie apart"),
     (r"attention_dots<.*",
      "rows of at most 128 numbers that begin anywhere; a warp's 32 lie side by side"),
-    # operands come to shared memory 32 numbers of the width at a time, a warp's side by side
+    # operands are copied to shared memory 32 numbers at a time, adjacent for the lanes of a warp
     (r"attention_\w+<.*", {"read"}),
     (r"conv_columns<uint4>", {"load", "store"}),
     (r"conv_columns<.*", "for groups whose channels are no whole numbers of 16 bytes"),
@@ -78,7 +78,7 @@ WIDTHS = [
     (r"(max_pool_\w+|resample_sums)<.*",
      "windows overlap, begin anywhere and lie a step apart; a warp's lie side by side"),
     (r"scan_threads<.*", "a thread a line: lines are short, or a warp's 32 lie side by side"),
-    # one kernel for four dtypes: a thread takes its four neighbours one by one
+    # one kernel for four dtypes: a thread reads its four adjacent elements one by one
     (r"scan_blocks<.*", {"read"}),
     (r"sort_tiles", {"read", "store"}),
     (r"merge_runs", {"load", "store"}),
@@ -96,7 +96,7 @@ WIDTHS = [
     (r"linear_backward_weight<float32, .*", {"async", "read", "store"}),
     (r"linear_forward<float32, .*", {"load", "read", "store"}),
     (r"(linear|matmul)_\w+<float32, .*", {"async", "load", "read", "store"}),
-    (r"(linear|matmul)_\w+<(bfloat16|float16), .*", {"read"}),  # fours of 2 bytes are 8
+    (r"(linear|matmul)_\w+<(bfloat16|float16), .*", {"read"}),  # 4 x 2 bytes
     (r"(linear|matmul)_\w+<.*", {"load", "read", "store"}),
 ]
 
@@ -113,9 +113,9 @@ class Kernel:
         self.exchanges = self.fences = 0  # of 64 bits; of the whole system
 
     def warps(self):
-        """Warps that an SM of sm_90 holds: 64 of them in 32 blocks, 64 Ki registers (a warp's share
-        in steps of 256), 228 KiB of shared memory (in steps of 128 bytes, beside 1 KiB a block for
-        the system)."""
+        """Returns the warps that an SM of sm_90 can hold. Its limits are 64 warps, 32 blocks, 64 Ki
+        registers (allocated to a warp in steps of 256), and 228 KiB of shared memory (in steps of
+        128 bytes, plus 1 KiB per block for the system)."""
         warps = -(-self.threads // 32)
         a_warp = -(-self.registers * 32 // 256) * 256
         by_registers = 65536 // a_warp // warps
@@ -136,12 +136,12 @@ HEAD = (
 
 
 def short_name(demangled):
-    """map_dense<Map2<float32, float32, Multiply<float32>>> of void braid::cuda::map_dense<…>(…)."""
+    """Returns map_dense<Map2<float32, …>> for void braid::cuda::map_dense<…>(…)."""
     element = r"braid::cuda::Element<[^<>]*, \(braid::DType\)(\d)>"
     name = re.sub(element, lambda m: DTYPES[int(m.group(1))], demangled)
     name = re.sub(r"braid::(cuda::)?|^void |unsigned (?=char|short|int|long)", "", name)
     depth = 0
-    # the parameters begin at the first parenthesis outside the template's arguments
+    # the parameters begin at the first parenthesis outside the template arguments
     for at, c in enumerate(name):
         depth += (c == "<") - (c == ">")
         if c == "(" and depth == 0:
@@ -151,7 +151,7 @@ def short_name(demangled):
 
 
 def read_object(path, cuobjdump):
-    """The sm_90 kernels of an object, by mangled name."""
+    """Returns the sm_90 kernels of an object."""
     options = {"check": True, "capture_output": True, "text": True}
 
     def dump(what):
@@ -162,7 +162,7 @@ def read_object(path, cuobjdump):
     usage = re.compile(r" Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
     for name, registers, stack, shared in usage.findall(dump("-res-usage")):
         current = kernels[name] = Kernel(file, name)
-        shared = max(0, int(shared) - 1024)  # without the system's
+        shared = max(0, int(shared) - 1024)  # without the system's part
         current.registers, current.stack, current.shared = int(registers), int(stack), shared
     limit = r"EIATTR_MAX_THREADS\s+Format:\s+EIFMT_SVAL\s+Value:\s+(\S+) (\S+) (\S+)"
     for name, info in re.findall(r"^\.nv\.info\.(\S+)\n(.*?)(?=^\.)", dump("-elf"), re.M | re.S):
@@ -178,8 +178,8 @@ def read_object(path, cuobjdump):
             current.stores += count * (kind == "STL")
             if ".128" in code and kind in WIDE:
                 current.wide.add(WIDE[kind])
-            # An error's record is written by exchanges of 64 bits. All others could join numbers in
-            # the order in which threads come.
+            # An error's record is written with exchanges of 64 bits. Any other atomic could combine
+            # numbers in an order that depends on the threads' timing.
             if "ATOM" in kind or kind in ("RED", "REDG", "REDUX", "SURED"):
                 if re.match(r"ATOMG?\.E\.(EXCH|CAS)\.64\.STRONG", code):
                     current.exchanges += count

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# What every CUDA kernel takes of an sm_90 GPU, from the objects in build/cuda, against
-# tests/check/cuda_resources.txt. `--write` rewrites that file: after a `./dev check cuda` that
-# failed on it, or any build in build/cuda. `--sass REGEX` shows the instructions of kernels. How it
-# is read: docs/notes/cuda_resources.md.
+# Compares the resources that every CUDA kernel uses on sm_90, taken from the objects in build/cuda,
+# with tests/check/cuda_resources.txt. `--write` rewrites that file: run it after a `./dev check
+# cuda` that failed on it, or after any build in build/cuda. `--sass REGEX` prints the instruction
+# counts of the kernels that match. docs/notes/cuda_resources.md explains the report.
 set -euo pipefail
 . tests/lib.sh
 nvcc=$(find_nvcc)
 [[ -n $nvcc ]] || { echo "no nvcc" && exit 77; }
 
-# The toolkit's disassembler; some installations of nvcc come without: then the one that PyPI has.
+# The toolkit's disassembler. Some installations of nvcc lack it; then PyPI's is used.
 cuobjdump=$(command -v cuobjdump || ls "$(dirname "$nvcc")/cuobjdump" 2>/dev/null || true)
 if [[ -z $cuobjdump ]]; then
   tools=$root/build/cuobjdump
@@ -22,7 +22,7 @@ if [[ -z $cuobjdump ]]; then
   cuobjdump=$tools/nvidia/cu13/bin/cuobjdump
 fi
 objects=build/cuda/kernels/CMakeFiles/braid_cuda_kernels.dir/cuda
-# One binary for all: machine code for sm_80 and sm_90, and PTX for what comes after.
+# The same objects hold machine code for sm_80 and sm_90, and PTX for later architectures.
 held=$("$cuobjdump" -lelf -lptx "$objects/fill.cu.o")
 for part in sm_80.cubin sm_90.cubin sm_90.ptx; do
   grep -qF "$part" <<<"$held" || die "expected $part in the objects of kernels, got: $held"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The code in the documentation compiles. (What the tutorials print is a test of ./dev test.)
+# The code in the documentation compiles. (./dev test compares what the tutorials print.)
 set -euo pipefail
 . tests/lib.sh
 docs/check_code.sh
-# The check of the code would notice if it found none.
+# The check of the code must fail if it finds no code.
 mkdir -p build/check/no_code
 echo 'no code' >build/check/no_code/none.md
 if docs/check_code.sh build/check/no_code >/dev/null; then

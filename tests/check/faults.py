@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Plants faults in the library, one at a time, and tells which test or check sees each.
+"""Injects faults into the library, one at a time, and reports which test or check detects each.
 
-A fault is one change of one line: an operator for another, a bound or a constant off by one, a call
-left out. They are drawn from a seed, the same number from each of kernels/cpu, kernels/cuda, core,
-parallel and data, so that the list is the same wherever it is made. Each is planted in a copy of
-the tree (build/faults/tree) with build folders of its own, which compile only what the fault
-touches; the suites run until one fails. What no suite sees is printed: it is equivalent, or a gap.
+A fault is one change of one line: a different operator, a bound or a constant off by one, or a
+removed call. A seed selects the faults, the same number from each of kernels/cpu, kernels/cuda,
+core, parallel and data, so that the list is the same on every machine. Each fault is made in a copy
+of the tree (build/faults/tree) with separate build folders, so that only the affected files are
+compiled. The suites run until one fails. Faults that no suite detects are printed: such a fault is
+either equivalent to the original, or shows a gap in the tests.
 
   faults.py [--seed S] [--count N] [--list] [--only I,J,…] [--all]
 
---list prints the faults alone. --all runs what ./dev check --all runs of the suites; without it,
-what CI runs (BRAID_CHECK_TURN chooses its sample). The exit status is 1 if a fault was not seen.
+--list only prints the faults. --all runs the suites as ./dev check --all does; without it, as CI
+does (BRAID_CHECK_TURN selects the sample). The exit status is 1 if a fault was not detected.
 """
 import argparse
 import os
@@ -25,7 +26,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ["kernels/cpu", "kernels/cuda", "core", "parallel", "data"]
 SUFFIXES = (".cpp", ".hpp", ".cu", ".cuh")
-# What a line may have changed: the pattern, and what becomes of it.
+# The changes of operators: the pattern, and its replacement.
 OPERATORS = [(" + ", " - "), (" - ", " + "), (" * ", " + "), (" / ", " * "), (" < ", " <= "),
              (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "), (" != ", " == "),
              (" && ", " || "), (" || ", " && "), (" += ", " -= ")]
@@ -36,7 +37,7 @@ SKIP = re.compile(r"^\s*(//|#|\*|template|static_assert|using|namespace|extern|c
 
 
 def places():
-    """Every change that could be made, by folder: (path, line number, before, after)."""
+    """Returns all possible changes, by folder: (path, line number, before, after)."""
     found = {folder: [] for folder in FOLDERS}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
@@ -79,7 +80,7 @@ class Tree:
                                 check=True).stdout.split("\0")
         for name in filter(None, listed):
             source, copy = ROOT / name, self.folder / name
-            # What has not changed keeps its time, so that little is compiled.
+            # Unchanged files keep their modification time, so that little is compiled.
             if source.is_file() and not (copy.is_file()
                                          and copy.read_bytes() == source.read_bytes()):
                 copy.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +107,7 @@ class Tree:
 
 
 def suites_for(path, everything):
-    """What runs, in the order that finds faults soonest: (what, build, target, command)."""
+    """Returns what to run, the suites most likely to fail first: (what, build, target, command)."""
     module = path.split("/")[0]
     order = {"kernels": ["kernels", "core", "nn"], "core": ["core", "nn", "kernels", "parallel"],
              "parallel": ["parallel"], "data": ["data", "nn"]}[module]
@@ -135,7 +136,7 @@ def configure(tree, everything):
 
 
 def seen_by(tree, fault, everything):
-    """The suite that fails with the fault, None, or "" where it does not compile."""
+    """Returns the suite that fails with the fault, None, or "" if it does not compile."""
     file, text = tree.plant(fault)
     try:
         for name, build, target, command in suites_for(fault[0], everything):
@@ -146,7 +147,8 @@ def seen_by(tree, fault, everything):
             if status:
                 failed = re.findall(r"(?:\d+ - (\S+) \((?:Failed|Timeout|SEGFAULT|Subprocess|SIG)|"
                                     r"\*\*\*(?:Failed|Timeout|Exception)[^\n]*)", output)
-                # the last test that is named before the first failure; one that warns is too
+                # The last test named before the first failure. A test that only warns is named as
+                # well.
                 before = output.split("FAILED:")[0]
                 test = [*re.finditer(r"\n([^\n]+)\n-{20,}\n[^\n]*\.(?:cpp|cu)", before)][-1:]
                 return f"{name}: {' '.join(f for f in failed if f) or 'fails'}" + \
@@ -181,7 +183,7 @@ def main():
                 break
             start = time.time()
             seen = seen_by(tree, fault, options.all)
-            if seen == "":  # it does not compile: the next one
+            if seen == "":  # it does not compile: try the next one
                 print(f"{where}: does not compile, another is drawn", flush=True)
                 continue
             print(f"{where}: {seen or 'NOT SEEN'} ({time.time() - start:.0f} s)", flush=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# ./dev gpu, dry: the script for a day with a GPU runs whole, on emulated devices and at tiny sizes,
-# so that no minute of a GPU is spent on its typos. With PyTorch on the CPU where build/peers-venv
-# has it, and with a stand-in for it. It measures nothing. Uses the build of the check simt.
+# Runs ./dev gpu, the script for a machine with a GPU, in full as a dry run: on emulated devices and
+# with tiny sizes, so that its errors cost no GPU time. Uses PyTorch on the CPU if build/peers-venv
+# has it, and also a fake PyTorch. Measures nothing. Uses the build of the check simt.
 set -euo pipefail
 . tests/lib.sh
 mkdir -p build/check/gpu

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A module sees only what it may: kernels, nn and data see core; parallel sees core and nn. For
-# every forbidden direction a planted include must fail to compile with the module's own flags; for
-# every allowed one it must compile. Then the sources are searched for ways around.
+# A module may include only certain others: kernels, nn and data include core; parallel includes
+# core and nn. For each forbidden pair an include must fail to compile with the module's own flags;
+# for each allowed pair it must compile. Then the sources are searched for ways around this.
 set -uo pipefail
 . tests/lib.sh
 
@@ -16,12 +16,12 @@ fail() {
   failed=1
 }
 
-# plant MODULE HEADER COMMAND: compiles a source that includes the header as a source of the module
-# is compiled.
+# plant MODULE HEADER COMMAND: compiles a source that includes the header, with the command of one
+# of the module's sources.
 plant() {
   local module=$1 header=$2 command=$3 file=$work/plant.cpp
   printf '#include <%s>\nint main() {}\n' "$header" >"$file"
-  # The command of ninja, without what it writes and with our file in place of the module's.
+  # ninja's command, without its outputs, and with our file instead of the module's.
   command=$(sed -E -e 's/ -o [^ ]+//; s/ -M[DFTP]+ ?[^ ]*\.o(\.d)?//g; s/ -MD//g' \
     -e "s| -c [^ ]+| -fsyntax-only $root/$file|" <<<"$command")
   (cd build/layering && eval "$command") >"$work/output.txt" 2>&1
@@ -56,7 +56,7 @@ for module in "${modules[@]}"; do
     fail "$module must not include <braid/braid.hpp>, but it compiles"
 done
 
-# search WHY PATTERN GREP-ARGUMENTS...: nothing may match.
+# search WHY PATTERN GREP-ARGUMENTS...: fails if anything matches.
 search() {
   local why=$1 pattern=$2 found
   shift 2

@@ -1,5 +1,5 @@
-// Compiled with NCCL's header: our declarations are those of nccl.h. Run: opens the library where
-// there is one, and asks it what needs no GPU.
+// Compiled with NCCL's header, it checks that our declarations equal those of nccl.h. When run, it
+// opens the library if it is installed, and calls the functions that need no GPU.
 #include <nccl.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include "communicator/nccl/table.hpp"
 #include "same_signature.hpp"
 
-// Two structs are ours.
+// We declare two structs of our own.
 template <> struct braid::check::Plain<ncclUniqueId> {
   static_assert(sizeof(ncclUniqueId) == sizeof(parallel::nccl::UniqueId) &&
                 alignof(ncclUniqueId) == alignof(parallel::nccl::UniqueId));
@@ -56,7 +56,7 @@ static_assert(ours::kUint8 == ncclUint8 && ours::kInt32 == ncclInt32 && ours::kI
 static_assert(ours::kFloat32 == ncclFloat32 && ours::kFloat64 == ncclFloat64 &&
               ours::kBfloat16 == ncclBfloat16 && ours::kSum == ncclSum);
 
-// Our shorter config: the same fields at the same places, the same values for what nobody sets.
+// Our config is shorter: its fields have the same offsets, and unset fields the same values.
 #define SAME_FIELD(mine, theirs) \
   static_assert(offsetof(ours::Config, mine) == offsetof(ncclConfig_t, theirs))
 SAME_FIELD(size, size);

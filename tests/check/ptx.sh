@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# What nvcc makes of the kernels, its PTX, is executed on the CPU (tests/ptx): the suites of the
-# kernels and of the CUDA backend over a CUDA runtime that interprets it. The emulation of simt runs
-# what g++ makes of the same sources; contraction, addressing and unrolling are the compiler's own.
-# CI compiles an eighth of the .cu files for one architecture and runs their kernels in one order of
+# Executes the kernels' PTX, as nvcc compiles it, on the CPU (tests/ptx): the suites of the kernels
+# and of the CUDA backend run on a CUDA runtime that interprets PTX. The emulation of simt runs the
+# same sources compiled by g++; contraction, addressing and unrolling depend on the compiler. CI
+# compiles an eighth of the .cu files for one architecture and runs their kernels in one order of
 # threads, with the tests of the instructions. --all: every kernel, two architectures, three orders,
-# and faults planted in the PTX, each of which must be noticed. BRAID_CHECK_TURN chooses the sample.
+# and faults injected into the PTX, each of which must be detected. BRAID_CHECK_TURN selects the
+# sample.
 set -euo pipefail
 . tests/lib.sh
 everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
@@ -18,14 +19,14 @@ start=$SECONDS
 orders=(forward reverse "random:$turn")
 set_cuda_options "$nvcc"
 options+=(-DBRAID_BUILD_BENCH=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_TEST_PTX=ON)
-# The bounds of every block are those of its tensor. A test allocates 3 GB.
+# Without the cache, each block has exactly the bounds of its tensor. A test allocates 3 GB.
 program="env BRAID_CUDA_CACHE=0 BRAID_PTX_MEMORY=4096 build/ptx/tests/ptx/braid_tests_ptx"
 logs=build/check/ptx
 rm -rf "$logs"
 mkdir -p "$logs"
 export BRAID_COMMUNICATOR=local  # NCCL needs a driver
 
-# run NAME ARCH ORDER PROGRAM [FILTER]: one run, its log and its figures under $logs.
+# run NAME ARCH ORDER PROGRAM [FILTER]: one run; its log and its figures go to $logs.
 run() {
   local log=$logs/$1.txt
   BRAID_PTX_STATS=$logs/$1.stats BRAID_PTX_ARCH=$2 BRAID_PTX_ORDER=$3 "${@:4}" >"$log" 2>&1 &&
@@ -33,9 +34,9 @@ run() {
   tail -n 40 "$log"
   return 1  # not Catch's number of failures, which may be 77
 }
-# figures SECONDS FILE.stats…: a NOTE of what has run; fails with --all if a kernel has not.
-# The template that makes a kernel for dense operands makes one for others beside it; of these no
-# call can reach the second: mse_backward's operands are dense.
+# figures SECONDS FILE.stats…: prints a NOTE of what ran; with --all, fails if a kernel did not run.
+# The template that instantiates a kernel for contiguous operands also instantiates one for strided
+# operands. No call reaches the strided kernel below: mse_backward's operands are contiguous.
 never='^_ZN5braid4cuda11map_strided.*15DifferenceTimes'
 figures() {
   local seconds=$1 assertions executed compiled left_out instructions
@@ -58,7 +59,7 @@ figures() {
 }
 
 if ((!everything)); then
-  # What belongs together by its name is one piece: gemm.cu and gemm_float32.cu, say.
+  # Files with a common first word form one piece, for example gemm.cu and gemm_float32.cu.
   mapfile -t pieces < <(sources | sed -nE 's|^kernels/cuda/([a-z]+)[a-z0-9_]*\.cu$|\1|p' | sort -u)
   files=()
   for i in "${!pieces[@]}"; do
@@ -95,7 +96,8 @@ for arch in 80 90; do
 done
 figures $((SECONDS - start)) "$logs"/*.stats
 
-# Faults in the PTX. Each is planted in the module of a kernel; the tests of that tag must fail.
+# Injects faults into the PTX, each into the module of one kernel. The tests with that tag must
+# fail.
 BRAID_PTX_WRITE=$logs run write 90 forward $program 'ptx: predicates'
 # fault NAME TAG ORDER KERNEL SED-SCRIPT
 fault() {

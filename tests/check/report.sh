@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The report's page in a browser: tests/parallel/report_page.sh with a Chromium that is there.
+# The report's page in a browser: runs tests/parallel/report_page.sh with an installed Chromium.
 set -euo pipefail
 . tests/lib.sh
 need chromium

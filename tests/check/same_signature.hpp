@@ -2,11 +2,11 @@
 
 #include <type_traits>
 
-// Our declarations of a library's functions beside its header's.
+// Compares our declarations of a library's functions with those of its header.
 namespace braid::check {
 
-/// A type as we declare it: enumerations are passed as the int that they are. Specialised for the
-/// structs that are ours.
+/// A type as we declare it: enumerations are passed as int. Specialised for structs that we declare
+/// ourselves.
 template <class T> struct Plain {
   using Type = T;
 };

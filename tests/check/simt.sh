@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The CUDA backend on the CPU: kernels under the race checker, streams, the suites of core, nn, data
-# and parallel on emulated devices, every op and kernel against the CPU with float64 as the arbiter,
-# wrong kernels and wrong stream programs that must be reported, calls that fail, barriers and waits
-# removed. CI takes a sample: one order of threads and streams a suite, a quarter of the table of
-# ops, groups of three devices and one other count, two removals. --all: every order, every cell,
-# every count, every removal. BRAID_CHECK_TURN chooses the sample.
+# Tests the CUDA backend on the CPU: kernels with the race checker, streams, the suites of core, nn,
+# data and parallel on emulated devices, every op and kernel compared with the CPU by means of
+# float64, wrong kernels and wrong stream programs that must be reported, failing calls, removed
+# barriers and waits. CI takes a sample: one order of threads and streams for each suite, a quarter
+# of the table of ops, groups of three devices and of one other count, two removals. --all: every
+# order, every cell, every count, every removal. BRAID_CHECK_TURN selects the sample.
 set -euo pipefail
 . tests/lib.sh
 everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
@@ -23,10 +23,10 @@ else
     "groups of 3 and $count devices"
   others=$(printf '%s\n' "${orders[@]}" | grep -vx "$order" | paste -sd'|')
   counts=$(seq 1 8 | grep -vx "$count" | paste -sd'|')
-  # One device for what the three would do alike: they differ in nothing but their number.
+  # The three devices differ only in their index, so these suites run on one of them.
   device=$((turn % 3))
   alike=$(seq 0 2 | grep -vx "$device" | paste -sd'|')
-  # Of the three long runs of the kernels one.
+  # Runs one of the three long runs of the kernels.
   long=(every\\.cuda0 nocache cublas)
   not_now=$(printf '%s\n' "${long[@]}" | grep -vxF "${long[$((turn % 3))]}" | paste -sd'|')
   left_out="^cuda_kernels\\.($not_now)\$|\\.($others)\$|simt_devices($counts)\$"
@@ -37,7 +37,7 @@ fi
 log=build/simt/Testing/Temporary/LastTest.log
 sed -n 's/^.*\(SHOWS: \)/NOTE: /p' "$log" | sort -u
 if ((everything)); then
-  # The devices have divided the table of ops among them: together they have run each of its cells.
+  # The devices share the table of ops: together they have run each of its cells.
   sed -n 's/^.*SHOWS: ops on cuda:[0-9]: \([0-9]*\) of \([0-9]*\) cells.*/\1 \2/p' "$log" |
     awk '{ ran += $1; defined = $2 }
          END { print "NOTE: ops on emulated devices: " ran " of " defined " cells"

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Removes each barrier and event wait of ours in turn; the tests on the emulation must notice every
-removal.
+"""Removes each of our barriers and event waits in turn; the tests on the emulation must detect
+every removal.
 
-A site is a statement that begins a line: __syncthreads…, __syncwarp, cp_async_wait in kernels/cuda,
-and a wait for an event or a stream, of a stream or of the host, in kernels/cuda/runtime, core and
-parallel. The changed file is compiled with the flags of the build folder and linked before the
-library, so that the rest is not built again. A removal that no test can notice stands in
-simt_removals.txt with the reason; a reason for a removal that is noticed, or for a line that is
-gone, is a failure too.
+A site is a statement that begins a line: __syncthreads…, __syncwarp or cp_async_wait in
+kernels/cuda, and in kernels/cuda/runtime, core and parallel a wait of a stream or of the host for
+an event or a stream. The changed file is compiled with the flags of the build folder and linked
+before the library, so that the rest is not built again. A removal that no test can detect is listed
+in simt_removals.txt with the reason. It is also a failure if a listed removal is detected, or if
+the listed line no longer exists.
 
   simt_removals.py BUILD_FOLDER [--all] [--sample N] [--seed S] [--list] [--only TEXT]
 """
@@ -29,21 +29,22 @@ WAIT = re.compile(
     r"|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>]wait_for\([^,]*\)"
     r"|.*[.>](await|settle_work|settle_or_lose)\([\w.()]*\)|settle_work\(\)).*;\s*(//.*)?$"
 )
-# `if (…)` and the like before the statement on its line: they stay. A wait that says whether it was
-# one says that it was not.
+# `if (…)` and similar code before the statement on its line stays. If the result of a wait is used,
+# it becomes false.
 CALL = re.compile(r"^((?:if|for) \(.*\) )(?=(?:check|settle)\()")
 RESULT = re.compile(r"^((?:const bool )?\w+ = )(?=.*settle_work\()")
-# What counts as noticed: words of a finding, or a comparison that fails. A program that ends in
-# another way is a fault of its own.
+# What counts as detected: the words of a finding, or a failed comparison. Any other way for a
+# program to end is an error.
 FINDING = re.compile(
     r"(race|uninitialised|deadlock|use before allocation|use after free|freed too early"
     r"|freed on stream|pinned memory|early read|divergent)[^\n]{0,80}",
     re.IGNORECASE,
 )
-# Which test programs see which folder, and the environments that each is run in until one fails.
+# The test programs for each folder. Each runs in these orders of (threads, streams) until one run
+# fails.
 ORDERS = [("forward", "fifo"), ("reverse", "reverse"), ("random:1", "random:1"),
           ("random:2", "random:2")]
-# a test program takes some 40, beside other work twice that; without its wait one may not end
+# a test program takes about 40, with other load twice that; without its wait it may never end
 SECONDS = 240
 
 
@@ -64,7 +65,8 @@ def sites():
 
 
 def statement(lines, number):
-    """The line of that number with those that a call of the CUDA runtime goes on in; the last."""
+    """Returns the statement that begins at the line, joined if it is a call of the CUDA runtime
+    over several lines, and the number of its last line."""
     text, last = lines[number - 1], number
     if "cuda" in text and text.endswith(","):
         while not text.endswith(";") and last < len(lines):
@@ -74,7 +76,7 @@ def statement(lines, number):
 
 
 def reasons(found):
-    """Of the sites: each line of the file names one by its path and its whole text."""
+    """Returns the reasons by site. Each line of the file names a site by its path and full text."""
     known = {}
     for line in (ROOT / "tests/check/simt_removals.txt").read_text().splitlines():
         if not line or line.startswith("#"):
@@ -100,14 +102,14 @@ class Build:
         subprocess.run(["rm", "-rf", self.work], check=True)
 
     def at(self, number):
-        """The same build with a folder of its own for what is changed: several removals are tried
-        side by side."""
+        """Returns the same build with a separate folder for changed files, because several removals
+        run in parallel."""
         place = copy.copy(self)
         place.work = self.work / str(number)
         return place
 
     def objects_of(self, path):
-        """The library's objects that are compiled from the file, or from a source with it."""
+        """Returns the library's objects that are compiled from the file, or that include it."""
         found = []
         for block in self.deps.split("\n\n"):
             lines = block.splitlines()
@@ -128,7 +130,7 @@ class Build:
         changed = overlay / path
         changed.parent.mkdir(parents=True)
         lines = (ROOT / path).read_text().splitlines(keepends=True)
-        # An empty statement stays, and the head of the statement that the call was the body of.
+        # An empty statement stays, with the start of the statement whose body the call was.
         line, last = statement([each.rstrip("\n") for each in lines], number)
         lines[number:last] = ["\n"] * (last - number)
         call, result = CALL.match(line.strip()), RESULT.match(line.strip())
@@ -142,11 +144,11 @@ class Build:
             output = self.work / f"changed{index}.o"
             command = command.replace(f" -o {name} ", f" -o {output} ")
             command = command.replace(f"{name}.d", f"{output}.d")
-            # The overlay comes before the folder that it overlays, for both kinds of include.
+            # The overlay precedes the folder that it replaces, for both kinds of include.
             folders = ("kernels", "core", "core/include", "parallel", "parallel/include")
             roots = [f"-iquote {overlay / r} -I{overlay / r}" for r in folders]
-            # A header's change compiles up to twenty objects: with less optimisation in a third of
-            # the time, and what is found is the same.
+            # A changed header makes up to twenty objects compile again. Less optimisation takes a
+            # third of the time and gives the same findings.
             command = command.replace(" -c ", f" {' '.join(roots)} -O1 -w -c ")
             if self.is_file(source, path):
                 command = command[: command.rindex(source)] + str(changed)
@@ -171,15 +173,15 @@ class Build:
         return done
 
     def control(self, program):
-        """With nothing removed every program passes in the first order; the tests themselves run in
-        all of them."""
+        """Checks that every program passes in the first order with nothing removed. The tests
+        themselves run in all orders."""
         name, *cases = program
         done = self.test(next(self.folder.glob(f"tests/**/{name}")), cases, ORDERS[0])
         if done.returncode:
             raise RuntimeError(f"{name} fails with nothing removed:\n{done.stdout[-2000:]}")
 
     def link(self, path, program, objects):
-        """The program with the changed objects before the library."""
+        """Links the program with the changed objects before the library."""
         written = rf" -o \S*/{program} "
         link = next(c for c in self.commands if re.search(written, c) and " -c " not in c)
         link = re.sub(written, f" -o {self.work / program} ", link)
@@ -189,7 +191,7 @@ class Build:
             raise RuntimeError(f"{path}: does not link:\n{done.stderr[-2000:]}")
 
     def noticed(self, path, objects, programs, orders):
-        for order in orders:  # each program in the first, before any in the others
+        for order in orders:  # every program in the first order, before the others
             for program, *cases in programs:
                 changed = self.work / program
                 if not changed.exists():
@@ -213,13 +215,13 @@ class Build:
 
 
 def programs_for(path):
-    """Each with the cases that are asked for, all but the hidden ones without."""
+    """Returns the programs with their filters; without one, all cases but the hidden ones run."""
     if path.startswith("parallel/"):
         return [("braid_tests_schedules",), ("braid_tests_nccl", "[nccl]"),
                 ("braid_tests_parallel", "~[communicator]~[shards]~[faults]~[.]")]
     if path.startswith("kernels/cuda/runtime") or not path.startswith("kernels/"):
         return [("braid_tests_cuda",), ("braid_tests_simt_engine",), ("braid_tests_parallel",)]
-    # the first notices most
+    # the first detects most
     return [("braid_tests_cuda_kernels", "[every]"), ("braid_tests_cuda_kernels",),
             ("braid_tests_cuda",)]
 
@@ -251,13 +253,13 @@ def main():
     def remove(index):
         path, number, _ = chosen[index]
         place = build.at(index)
-        # what is listed as never noticed is not looked for in each random order
+        # removals that are listed as undetected are not tried in the random orders
         orders = ORDERS[:2] if chosen[index] in known else ORDERS
         return place.noticed(path, place.compile(path, number), programs_for(path), orders)
 
     workers = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
     programs = sorted({program for path, _, _ in chosen for program in programs_for(path)})
-    if options.all:  # a sample follows the tests themselves, which have just passed
+    if options.all:  # a sample runs right after the tests, which have passed
         list(workers.map(build.control, programs))
     for site, how in zip(chosen, workers.map(remove, range(len(chosen)))):
         reason, name = known.get(site), "{}:{}: {}".format(*site)

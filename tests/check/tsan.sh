@@ -41,7 +41,7 @@ core_and_parallel() { core && run_tests -L '^parallel$' -E '^parallel\.devices[4
 the_others() { run_tests -LE '^(slow|must_not_compile|core|parallel)$'; }
 together core_and_parallel the_others  # half of the time each
 
-# The same build folder again: only the sources that call oneDNN are compiled anew.
+# The same build folder again: only the sources that call oneDNN are compiled again.
 configure tsan -DBRAID_ONEDNN=AUTO | tee build/check/tsan-onednn.txt
 if ! grep -q 'oneDNN [0-9]' build/check/tsan-onednn.txt; then
   echo "oneDNN was not found: the second half cannot run"
