@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # tests/acceptance.sh [binary [cpu | emulated]]: runs the acceptance tests of DataParallel on 8
-# logical CPU devices, or on 8 emulated ones with a binary of the SIMT build. It prints one line for
-# each number of the list, T01 to T36 and C1 to C9: pass, FAIL, or n/a with the reason; and a
-# further one for a part that is n/a. ./dev test parallel runs it on both.
+# logical CPU devices, or on 8 emulated CUDA devices with a binary of the SIMT build. It prints one
+# line for each number of the list, T01 to T36 and C1 to C9: pass, FAIL, or n/a with the reason. If
+# a part of a test is n/a, it prints another line for that part. ./dev test parallel runs it on both
+# kinds of devices.
 set -euo pipefail
 binary=${1:-build/release/tests/parallel/braid_tests_parallel}
 kind=${2:-cpu}
@@ -24,7 +25,8 @@ case $kind in
 esac
 results=$(mktemp) output=$(mktemp)
 trap 'rm -f "$results" "$output"' EXIT
-# "pass" or "FAIL" and the name of each test; what has no test is printed by the test of the list.
+# Contains "pass" or "FAIL" and the name of each test. The test of the list prints the numbers that
+# have no test.
 BRAID_TEST_RESULTS=$results "$binary" '[acceptance]' >"$output" 2>&1 || true
 
 declare -A count=([pass]=0 [FAIL]=0 [n/a]=0)

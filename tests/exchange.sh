@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ./dev test exchange: a CNN with BatchNorm, an LSTM and a Transformer from PyTorch's weights
-# (tests/goldens/exchange, safetensors), ten steps here beside PyTorch's ten: losses, parameters,
-# outputs, on every instruction set. Where PyTorch is there (bench/peers/setup.sh), it then loads
-# what Braid wrote and trains from Braid's weights. Seconds once it is built.
+# ./dev test exchange: trains a CNN with BatchNorm, an LSTM and a Transformer for ten steps,
+# starting from PyTorch's weights (tests/goldens/exchange, safetensors). Compares losses, parameters
+# and outputs with PyTorch's, on every instruction set. If PyTorch is installed
+# (bench/peers/setup.sh), PyTorch then loads the files that Braid wrote, and trains from Braid's
+# weights. Takes seconds after the build.
 set -euo pipefail
 . tests/lib.sh
 need "${build_tools[@]}" catch2

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# ./dev format: formats the C++ and CUDA sources. ./dev format --check names those that are not
-# formatted, and lines of more than 100 columns, in scripts and files of the build too; clang-format
-# leaves them in comments and strings.
+# ./dev format: formats the C++ and CUDA sources. ./dev format --check names the files that are not
+# formatted. It also names lines of more than 100 columns, in scripts and build files too, because
+# clang-format does not break long comments and strings.
 set -euo pipefail
 . tests/lib.sh
 clang_format=$(clang_format_program)
 
-# Kept as it is: its comments are aligned by hand.
+# Not formatted: its comments are aligned by hand.
 kept='^docs/tutorials/moving\.cpp$'
-# Pages of a browser in raw strings, messages that a compiler must give, a row of a string's own.
+# Browser pages in raw strings, expected compiler messages, and a JSON row in a string.
 long_allowed='^(docs/tutorials/moving\.cpp|parallel/report/page_[a-z]*\.cpp):|'
 long_allowed+='// expect:|R"|"format":1'
 
@@ -20,7 +20,7 @@ case ${1:-} in
     bad=$(sources | grep -Ev "$kept" |
       xargs -r -P "$jobs" -n 40 "$clang_format" --dry-run --style=file 2>&1 |
       sed -n 's/^\([^:]*\):.*-Wclang-format-violations.*/\1/p' | sort -u)
-    # In characters, not bytes.
+    # The limit is 100 characters, not bytes.
     long=$({ sources && scripts; } |
       LC_ALL=C.UTF-8 xargs grep -nHE '^.{101}' | grep -vE "$long_allowed" || true)
     [[ -n $bad || -n $long ]] || exit 0

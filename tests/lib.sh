@@ -134,7 +134,7 @@ build() {
   cmake --build "build/$name" --parallel "$jobs" "${targets[@]}"
 }
 
-# together "COMMAND..." "COMMAND...": side by side, what the first says shown after the second;
+# together "COMMAND..." "COMMAND...": in parallel, what the first says shown after the second;
 # fails if one of them does. Words, not quotes, end an argument.
 together() {
   local first status=0 log=build/check/together.txt

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ./dev test ops [--plain]: every op of the table (tests/core/op_cases*.cpp) on the CPU and on three
-# emulated CUDA devices: values and gradients against PyTorch's float64 and against plain loops, in
-# every type and layout; numeric gradients and gradients of gradients; bad inputs. The last lines
-# say how much ran. --plain leaves the emulated devices out. Times: seconds on the CPU once it is
-# built, minutes for the emulated devices.
+# ./dev test ops [--plain]: tests every op of the table (tests/core/op_cases*.cpp) on the CPU and on
+# three emulated CUDA devices. Values and gradients are compared with PyTorch's float64 and with
+# plain loops, in every dtype and layout; also numeric first and second gradients, and bad inputs.
+# The last lines show how much ran. --plain leaves out the emulated devices. After the build it
+# takes seconds on the CPU, and minutes on the emulated devices.
 set -euo pipefail
 . tests/lib.sh
 need "${build_tools[@]}" catch2
@@ -20,7 +20,7 @@ results=build/ops
 rm -rf "$results"
 mkdir -p "$results"
 
-# run NAME BINARY [VARIABLE=VALUE...]: the cases of the table; what it says goes to a file.
+# run NAME BINARY [VARIABLE=VALUE...]: runs the cases of the table; the output goes to a file.
 run() {
   local name=$1 binary=$2
   shift 2

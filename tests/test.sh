@@ -21,8 +21,8 @@ configure release -DBRAID_BUILD_TESTS=ON -DBRAID_BUILD_DOCS=ON \
 case $module in
   "")
     build release
-    # ./dev check --all runs the rest: a module that has no kernels of its own with every set of
-    # instructions, groups of every number of devices, twenty points for each gradient.
+    # ./dev check --all runs the rest: every instruction set for the modules without kernels, every
+    # group size, twenty points for each gradient.
     export BRAID_TEST_SEEDS=${BRAID_TEST_SEEDS:-3}
     best=sse
     for isa in avx2 avx512; do
@@ -32,7 +32,8 @@ case $module in
     counts=(1 4 5 6 7)
     kept=${counts[$(($(check_turn) % 5))]}
     counts=$(printf '%s\n' "${counts[@]}" | grep -vx "$kept" | paste -sd'|')
-    # Every kernel at all sizes: with the best set; the other cases of kernels with each.
+    # Every kernel runs at all sizes with the best set; the other cases of kernels run with each
+    # set.
     left_out="^(kernels\\.every|nn|data|parallel|exchange)\\.($sets)\$"
     run_ctest release -E "$left_out|^parallel\\.devices($counts)\$"
     ;;
@@ -44,11 +45,11 @@ case $module in
   parallel)
     build release braid_tests_parallel braid_must_not_compile
     status=0
-    # With what must not compile: a DataParallel in a DataParallel, and one that would be a copy.
+    # Includes these must_not_compile tests: a DataParallel in a DataParallel, or a copied one.
     run_ctest release -R '^(parallel\.|must_not_compile\.(control|data_parallel))' || status=$?
     sed -n 's/^.*SHOWS: \([0-9]* faults\)/\1/p' "build/release/$log" | sort -u
-    # What carries replicas between GPUs, and in which orders, and the same list on 1 to 8 devices:
-    # its own build, of emulated ones.
+    # Communication between GPUs, schedules, and the same tests on 1 to 8 devices run in a separate
+    # build with emulated devices.
     configure simt
     build simt braid_tests_nccl braid_tests_schedules braid_tests_parallel
     run_ctest simt -L '^(nccl|schedules)$' || status=1

@@ -10,15 +10,15 @@ namespace {
 
 const char* const kUndefined = "tensor: expected a defined tensor, got an undefined one";
 
-/// A text that ends with "got " goes on with these words, maybe after others: which of two tensors
-/// is named first hangs on the op.
+/// If the text ends with "got ", appends `got`, possibly after other words: the order in which two
+/// tensors are named depends on the op.
 std::string with(const std::string& text, const std::string& got) {
   if (!text.ends_with("got ")) return text;
   static const std::regex brackets(R"([\[\]])");
   return text + "(.* and )?" + std::regex_replace(got, brackets, R"(\$&)");
 }
 
-/// No request of more than a GiB is served on here() while this lives.
+/// Limits the memory of here() to 1 GiB during its lifetime.
 class LittleMemory {
  public:
   LittleMemory() : before_(memory_stats(here()).capacity) {

@@ -1,5 +1,5 @@
 #pragma once
-// Short ways to write records of ops, and their bad inputs: BadInputs(list, "softmax").of("x")
+// Short forms for records of ops and their bad inputs: BadInputs(list, "softmax").of("x")
 // .undefined(f).types(f, {2}, {DType::int64}).of("dim").dims(…);
 #include <cmath>
 #include <limits>
@@ -25,7 +25,7 @@ using I = std::int64_t;
 using L = long double;
 using Kind = Input::Kind;
 
-/// The type of a bad input's exception.
+/// The exception type of a bad input.
 inline constexpr const char *kArgument = "ArgumentError", *kType = "DTypeError",
                             *kIndex = "IndexError", *kShape = "ShapeError";
 inline constexpr I kMost = std::numeric_limits<I>::max(), kLeast = std::numeric_limits<I>::min();
@@ -41,33 +41,33 @@ inline const Types kAll = all_dtypes(), kFloats = floating_dtypes(),
                    kWhole{DType::bool_, DType::uint8, DType::int32, DType::int64},
                    kWide{DType::int32, DType::int64, DType::float32, DType::float64};
 
-// Types of results.
+// Dtypes of results.
 inline DType floating(DType t) { return is_floating(t) ? t : DType::float32; }
 inline DType boolean(DType) { return DType::bool_; }
 inline DType as_int64(DType) { return DType::int64; }
 inline DType widened(DType t) { return is_floating(t) ? t : DType::int64; }
 
-/// On here().
+/// These tensors are on here().
 Tensor ones_of(const Shape& shape, DType dtype = DType::float32);
 Tensor made(const Shape& shape, DType dtype = DType::float32);  ///< random numbers
 Tensor indices(const Literal& numbers);
 
 inline double log2_ceil(double n) { return n > 1 ? std::ceil(std::log2(n)) : 0; }
 Array times(A a, double factor);
-/// The bound of a sum of products: so many roundings of the sum of their sizes, which is what is
-/// expected of the inputs' sizes.
+/// Sets the bound of a sum of products: `roundings` of the sum of the magnitudes. That sum is what
+/// the reference computes from the magnitudes of the inputs.
 void bound_by_sizes(OpCase& c, std::function<double(Arrays inputs, A result)> roundings);
 
-/// Adds a record; call and expected are still to be set.
+/// Adds a record; the caller sets `call` and `expected`.
 OpCase& push(Cases& list, const std::string& op, const std::string& variant, std::string torch,
              std::vector<Input> inputs, Types dtypes = kAll, Accuracy accuracy = Accuracy::exact);
 
-/// Of one tensor.
+/// Adds a case with one input.
 OpCase& of_one(Cases& list, const std::string& op, const std::string& variant, std::string torch,
                Input input, const Types& dtypes, std::function<Tensor(T)> call,
                std::function<Array(A)> expected);
 
-/// A function of elements: op, what is special, the call in PyTorch's words, the call, the same of
+/// An elementwise function: op, variant, the call in PyTorch, the call, and the same function of
 /// one number.
 struct Unary {
   const char *op, *variant, *torch;
@@ -75,20 +75,20 @@ struct Unary {
   double (*expected)(double);
   Kind kind = Kind::value;
 };
-/// One that PyTorch has by the same name, in a precision that rounds once.
+/// A function with the same name in PyTorch; the reference has enough precision to round once.
 struct Function1 {
   const char* op;
   Tensor (*call)(T);
   L (*expected)(L);
   Kind kind = Kind::value;
 };
-/// Of one tensor of shapes [2, 3, 2], and without a variant of [1] and [0, 3].
+/// Adds cases of shape [2, 3, 2] and, without a variant, of shapes [1] and [0, 3].
 void add_unary(Cases& list, const Unary& f, const Types& dtypes, Accuracy accuracy,
                DType (*result)(DType) = floating, bool differentiable = true);
 void add_unary(Cases& list, const Function1& f, const Types& dtypes, Accuracy accuracy,
                DType (*result)(DType) = floating, bool differentiable = true);
 
-/// The same elements in another shape: by default all of them as they were.
+/// The elements in another shape; by default the elements and their order stay the same.
 struct Arrangement {
   const char *op, *variant, *torch;
   Sizes shape;
@@ -97,61 +97,61 @@ struct Arrangement {
 };
 OpCase& add_arrangement(Cases& list, const Arrangement& f, const Types& dtypes = kAll);
 
-/// Elements of pairs.
+/// A function of two numbers, applied elementwise.
 using Of2 = double (*)(double, double);
 std::function<std::vector<Array>(Arrays)> zipping(Of2 f);
 
-/// Dims of a reduction.
+/// The dims of a reduction.
 struct Dims {
   const char* variant;
   Sizes shape, dims;
   bool keepdim;
 };
-/// A tuple of Python's.
+/// Returns a Python tuple.
 std::string tuple(const Sizes& sizes);
 
-/// A tensor on here() whose last size is `n`, all of them one element in memory: a size that only a
-/// view can have.
+/// Returns a tensor on here() whose last size is `n`. All its elements are the same element in
+/// memory: only a view can have such a size.
 Tensor huge(Sizes lead, I n, DType dtype = DType::float32);
 
-/// Adds to the bad inputs of an op. `f` is always the op as a function of the argument in question;
-/// what it returns does not matter, where it waits for the device (`awaited`) a check of the kernel
-/// is seen too. Texts are regular expressions; all but those of refused() get the name of the op
-/// and ": expected " before them.
+/// Adds to the bad inputs of an op. `f` is always the op as a function of the argument that is
+/// tested. Its result does not matter; if it waits for the device (`awaited`), errors of kernels
+/// are detected too. Texts are regular expressions. All except those of refused() are prefixed with
+/// the op's name and ": expected ".
 class BadInputs {
  public:
   using OfTensor = std::function<void(T)>;
 
-  /// They are kept in the first record of the op, which must be in the list.
+  /// The bad inputs are stored in the first record of the op, which must be in the list.
   BadInputs(Cases& list, const std::string& op, std::string parameter = {});
-  /// The next ones are of this parameter.
+  /// Selects the parameter for the following calls.
   BadInputs& of(const char* parameter);
-  /// Any call; the text is taken as it stands.
+  /// Adds any call; the text is taken without a prefix.
   BadInputs& refused(const char* type, const std::string& text, std::function<void()> call);
   BadInputs& is(const char* type, const std::string& text, std::function<void()> call);
-  /// The parameter cannot be wrong in three ways.
+  /// Declares that the parameter cannot be wrong in three ways.
   BadInputs& free(const char* parameter, const char* reason);
 
-  // ---- what many ops refuse; with a parameter first, the next ones are of it too
+  // ---- what many ops reject; a parameter given first also applies to the following calls
   BadInputs& undefined(const OfTensor& f);
-  /// An undefined one; with a shape also one on another device than the op's other tensors.
+  /// An undefined tensor; with a shape, also one on another device than the op's other tensors.
   BadInputs& tensor(const char* parameter, const OfTensor& f);
   BadInputs& tensor(const char* parameter, const OfTensor& f, const Sizes& shape,
                     DType dtype = DType::float32);
-  /// A result of 64 GiB where a GiB is allowed.
+  /// A result of 64 GiB where 1 GiB is allowed.
   BadInputs& no_room(const OfTensor& f, const Sizes& lead = {}, DType dtype = DType::float32);
-  /// uint8 numbers that become too many bytes as float32.
+  /// uint8 numbers that need too many bytes as float32.
   BadInputs& too_large(const OfTensor& f, const Sizes& lead = {});
   BadInputs& elsewhere(const OfTensor& f, const Sizes& shape, DType dtype = DType::float32);
-  /// Where the text ends with "got ", the type follows, the shape in shapes(), the number in
-  /// integers().
+  /// If the text ends with "got ", the dtype is appended; in shapes() the shape, in integers() the
+  /// number.
   BadInputs& types(const OfTensor& f, const Sizes& shape, const Types& list,
                    const std::string& text = "a floating point tensor, got ");
   BadInputs& shapes(const OfTensor& f, const std::vector<Sizes>& list, const std::string& text,
                     const char* type = kShape, DType dtype = DType::float32);
-  /// Three dims that a tensor of this rank has not.
+  /// Three dims that a tensor of this rank does not have.
   BadInputs& dims(const char* parameter, const std::function<void(I)>& f, I rank = 2);
-  /// Any other value, each as a case of its own.
+  /// Any other values, each as a separate case.
   BadInputs& integers(const char* parameter, const std::vector<I>& list, const char* type,
                       const std::string& text, const std::function<void(I)>& f);
   BadInputs& numbers(const char* parameter, const std::vector<double>& list, const char* type,
@@ -164,7 +164,7 @@ class BadInputs {
   std::string op_, parameter_;
 };
 
-/// The same as rows.
+/// The same in the form of rows.
 struct BadRow {
   const char *argument, *type;
   std::string text;
@@ -172,8 +172,8 @@ struct BadRow {
 };
 void refuse(Cases& list, const std::string& op, const std::vector<BadRow>& rows);
 
-/// What any op with a tensor refuses: one that was never made, one moved away, and more than there
-/// is room for.
+/// Adds what any op with a tensor rejects: an undefined tensor, a moved-from tensor, and one that
+/// needs more memory than there is.
 BadInputs bad_tensor(Cases& list, const char* op, const BadInputs::OfTensor& f);
 
 }  // namespace braid::test

@@ -9,8 +9,8 @@ std::function<double()> numbers_of(const Input& input, std::size_t i, DType dtyp
                                    std::uint64_t seed) {
   const DType t = type_of(input, dtype);
   Numbers start(seed * 1000 + i);
-  // A shuffled grid for distinct elements: 37 is prime to 256. Each input has its own place between
-  // the grid's points.
+  // A shuffled grid of distinct elements: 37 is coprime to 256. Each input has a different offset
+  // between the grid points.
   static constexpr double kBetween[] = {0, 0.5, 0.25, 0.75};
   const std::int64_t first = start.integer(0, 256);
   return [input, i, t, integers = !is_floating(t), numbers = start, k = first]() mutable -> double {
@@ -120,7 +120,8 @@ std::vector<std::vector<Layout>> layout_combinations(const OpCase& c) {
 
 namespace {
 
-/// The case's bound; infinite where it cannot say one, as for inputs of other sizes than its own.
+/// Returns the case's bound. Returns infinity if it has none, for example for inputs of other
+/// sizes.
 Array bound_of(const OpCase& c, std::size_t output, const Array& want,
                const std::vector<Array>& inputs) {
   if (c.accuracy != Accuracy::bound) return want;
@@ -145,9 +146,9 @@ double error_units(const OpCase& c, std::size_t output, const Tensor& got, const
     if (y[i] == w || (std::isnan(y[i]) && std::isnan(w))) continue;
     double allowed = 0.501 * ulp;
     if (c.accuracy == Accuracy::ulps) allowed = (size_of(t) == 2 ? 1 : 4) * ulp;
-    // A bound is made of the terms' sizes, so beside an infinity or a NaN there is none.
+    // A bound is a sum of magnitudes, so there is none next to an infinity or a NaN.
     const bool bounded = c.accuracy == Accuracy::bound && std::isfinite(bound[i]);
-    // 16-bit types accumulate in float32
+    // 16-bit dtypes accumulate in float32
     if (bounded) allowed = bound[i] * (t == DType::float64 ? 0x1p-53 : 0x1p-24) + 0.501 * ulp;
     else if (c.accuracy == Accuracy::tolerance || c.accuracy == Accuracy::bound)
       allowed = tolerance(t).atol + tolerance(t).rtol * std::fabs(w);
@@ -169,7 +170,7 @@ std::string judge(const OpCase& c, std::size_t output, const Tensor& got,
     case Accuracy::tolerance: return close(got, want, tolerance(t));
     case Accuracy::bound: {
       Array bound = c.bound(inputs).at(output);
-      // 16-bit types accumulate in float32
+      // 16-bit dtypes accumulate in float32
       for (double& b : bound.data) b *= t == DType::float64 ? 0x1p-53 : 0x1p-24;
       return within_bound(got, want, bound);
     }

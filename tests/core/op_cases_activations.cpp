@@ -41,8 +41,9 @@ const Unary kActivations[] = {
     {"logsigmoid", "", "F.logsigmoid(x0)", logsigmoid, reference::logsigmoid},
     {"softsign", "", "F.softsign(x0)", softsign, reference::softsign, Kind::nonzero},
 };
-// At the sample's numbers, at most 2 in size, neither bound of these three would be met; integers
-// times 4 would be cut to the type before they are float32.
+// The sample's numbers are at most 2 in magnitude and would reach neither bound of these three ops,
+// so they are multiplied by 4. Integers times 4 would be reduced to the dtype before they become
+// float32.
 const Unary kTimes4[] = {
     {"relu6", "", "F.relu6(4 * x0)", [](T t) { return relu6(mul(t, 4)); },
      [](double t) { return reference::cut_off(4 * t, 0, 6); }, Kind::nonzero},

@@ -10,14 +10,14 @@ namespace {
 
 using reference::at, reference::rank;
 
-/// Stream 5 of the seed that is set, rows of the batch from 3 on: what the references take too.
+/// Stream 5 of the current seed, and batch rows from 3 on. The references use the same.
 constexpr std::uint64_t kStream = 5;
 constexpr I kFirstRow = 3;
 template <class F> auto as_one_forward(T x, F f) {
   const RandomForward forward(kStream, {0, 0, kFirstRow, x.dim() > 0 ? x.shape()[0] : 1});
   return f();
 }
-/// What the element `first` + i of a batch is multiplied with.
+/// Returns a function of i: the dropout factor of element `first` + i of a batch.
 std::function<double(I)> factors(I first, double p) {
   return [=, seed = initial_seed()](I i) {
     return p < 1 ? reference::drop_factor(seed, kStream, first + i, p) : 0;
@@ -65,7 +65,7 @@ void add_dropouts(Cases& list) {
   }
 }
 
-/// Every third key of a query is hidden; of query 1 all are.
+/// Every third key of a query is masked; for query 1 all keys are.
 bool sees(I query, I key) { return query != 1 && (query + key) % 3 != 2; }
 Array hidden(I queries, I keys) {
   return reference::generate({queries, keys},
@@ -163,7 +163,7 @@ void add_attention(Cases& list) {
                [=](double x) { with(q(), k(), k(), {}, 0, false, x); });
 }
 
-/// [batch, n, 3, heads, width] to the three heads.
+/// Returns q, k or v of [batch, n, 3, heads, width] as [batch, heads, n, width].
 Array part_of(A qkv, I part) {
   const Sizes& s = qkv.shape;
   return reference::generate({s[0], s[3], s[1], s[4]}, [&](const Sizes& i) {
@@ -178,7 +178,7 @@ void add_packed(Cases& list) {
                      Accuracy::tolerance);
     c.call = function_of([=](T x) {
       if (!x.defined()) return packed_attention(x);
-      // The tests of sizes change the 3 too.
+      // The tests that change sizes also change the 3.
       return as_one_forward(x, [&] {
         return packed_attention(
             x.shape()[2] == 3 ? x : x.narrow(2, 0, 1).expand({-1, -1, 3, -1, -1}), {},

@@ -1,4 +1,4 @@
-// Functions of two and three tensors: powers, remainders, logic, masks, weighted sums.
+// Cases of functions of two and three tensors: powers, remainders, logic, masks, weighted sums.
 #include <braid/core/ops/elementwise.hpp>
 
 #include "op_case_makers.hpp"
@@ -44,8 +44,8 @@ const Binary kLogic[] = {
      [](double a, double b) { return (a != 0) != (b != 0) ? 1.0 : 0.0; }, kAll},
 };
 
-/// Equal shapes, broadcasting on both sides, rank 0, one element, empty; and what any op of two
-/// tensors refuses.
+/// Adds cases with equal shapes, broadcasting on both sides, rank 0, one element and no element,
+/// and the bad inputs of any op on two tensors.
 void add_two(Cases& list, const Binary& f, bool differentiable) {
   const struct {
     const char* variant;

@@ -8,11 +8,11 @@
 namespace braid::test {
 namespace {
 
-/// Those of all four ops; the sequences' are the widths.
+/// The options of all four ops. The 1d ops use the widths.
 struct Options {
   Size2 stride = 1, padding = 0, dilation = 1, output_padding = 0;
   I groups = 1;
-  const char* word = nullptr;  ///< instead of the padding
+  const char* word = nullptr;  ///< "same" or "valid", instead of `padding`
 };
 
 Tensor call(const std::string& op, T x, T w, T b, const Options& o) {
@@ -32,7 +32,7 @@ struct Variant {
   const char *op, *name;
   Sizes x, weight, out;  // out: height and width
   Options options;
-  const char* torch = "";  // what stands behind the bias
+  const char* torch = "";  // PyTorch's arguments after the bias
 };
 const Variant kVariants[] = {
     {"conv2d", "", Sizes{2, 2, 3, 4}, Sizes{2, 2, 2, 3}, Sizes{2, 2}, {}},
@@ -79,8 +79,8 @@ const Variant kVariants[] = {
      ", 2, 1, 1, 2"},
 };
 
-/// By the definition, which takes images: [n, c, l] becomes [n, c, 1, l], [c, h, w] becomes
-/// [1, c, h, w], and the result loses those dims again.
+/// Computes the result by the definition, which takes images: [n, c, l] becomes [n, c, 1, l], [c,
+/// h, w] becomes [1, c, h, w], and the result loses those dims again.
 Array expected(const Variant& v, Array x, Array w, A b) {
   const int spatial = reference::rank(w) - 2;
   const bool alone = reference::rank(x) == spatial + 1;
@@ -124,11 +124,11 @@ void add(Cases& list, const Variant& v, bool bias) {
   c.expected = [=](Arrays a) {
     return std::vector<Array>{expected(v, a[0], a[1], bias ? a[2] : none)};
   };
-  c.own_sizes = true;  // the variant says the result's
+  c.own_sizes = true;  // the variant gives the size of the result
   bound_by_sizes(c, [](Arrays a, A) { return static_cast<double>(a[1].size()) + 3; });
 }
 
-/// What is called, of images; sequences lose the last dim.
+/// The arguments of a call with images. For sequences the last dim is removed.
 struct Given {
   Sizes x{1, 2, 4, 4}, weight{2, 2, 3, 3};
   std::optional<Sizes> bias{};
@@ -146,7 +146,7 @@ void add_errors(Cases& list, const std::string& op) {
   const bool transposed = op.find("transpose") != std::string::npos;
   const std::string sides = images ? "height, width\\]" : "length\\]", x_is = "x \\[n, channels, ";
   constexpr I far = I{1} << 40;
-  // of a shape the last size is that of images alone
+  // only shapes of images have the last size
   const auto shape = [&](const char* sizes, const char* last) {
     return str("\\[", sizes, images ? str(", ", last) : "", "\\]");
   };

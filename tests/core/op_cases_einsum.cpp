@@ -9,8 +9,8 @@
 namespace braid::test {
 namespace {
 
-/// An Einstein sum by the definition: a loop over all values of all letters. The equation has no
-/// ellipsis and names its result.
+/// Computes an Einstein sum by the definition: a loop over all values of all letters. The equation
+/// must have no ellipsis and must name its result.
 Array by_definition(const std::string& equation, Arrays operands) {
   const std::size_t arrow = equation.find("->");
   std::vector<std::string> terms(1);
@@ -29,7 +29,7 @@ Array by_definition(const std::string& equation, Arrays operands) {
   Sizes all, shape;
   for (const auto& [letter, n] : size) letters += letter, all.push_back(n);
   for (const char c : result) shape.push_back(size.at(c));
-  // Of each letter the step of a term in an array of those sizes; a size of 1 stands still.
+  // For each letter, the stride of a term in an array of those sizes; 0 for a size of 1.
   const auto steps_of = [&](const std::string& term, const Sizes& sizes) {
     Sizes steps(letters.size(), 0);
     const Sizes strides = reference::row_major(sizes);
@@ -51,8 +51,8 @@ Array by_definition(const std::string& equation, Arrays operands) {
   return out;
 }
 
-/// A product that is the Einstein sum `by`. Every rounding is of a partial sum: (terms + 2 a
-/// product) of Σ |a| |b| ….
+/// Adds a product that equals the Einstein sum `by`. Every rounding is of a partial sum: (terms + 2
+/// per product) roundings of Σ |a| |b| ….
 OpCase& add(Cases& list, const std::string& op, const std::string& variant,
             const std::vector<Sizes>& shapes, const std::string& by, const std::string& torch,
             Function call) {
@@ -71,7 +71,7 @@ OpCase& add(Cases& list, const std::string& op, const std::string& variant,
 struct Sum {
   const char* equation;
   std::vector<Sizes> shapes;
-  const char* plain;  // without an ellipsis, with a result
+  const char* plain;  // the equation without an ellipsis, with a result
 };
 const std::vector<Sum> kSums{{"ij,jk->ik", {{2, 3}, {3, 4}}, "ij,jk->ik"},
                              {"ij,jk", {{2, 3}, {3, 4}}, "ij,jk->ik"},
@@ -138,10 +138,10 @@ void add_einsum(Cases& list) {
     for (std::size_t i = 0; i < s.shapes.size(); ++i) torch += ", x" + std::to_string(i);
     OpCase& c = add(list, "einsum", name, s.shapes, s.plain, torch + ")",
                     [equation](Tensors t) { return std::vector<Tensor>{einsum(equation, t)}; });
-    // What is rounded more than once.
+    // These results are rounded more than once.
     if (s.shapes.size() > 2 || name.find("(sizes") != name.npos || name == "ij,kl->")
       c.dtypes = kWide;
-    // One term of one operand's elements alone is that element.
+    // A single element of one operand is copied without rounding.
     if (s.shapes.size() == 1 && std::string(s.plain).back() != '>')
       c.accuracy = Accuracy::exact, c.dtypes = kAll;
   }
@@ -169,7 +169,7 @@ const Product kProducts[] = {
     {"dot", dot, Sizes{3}, Sizes{3}, "i,i->", "torch.dot(x0, x1)"},
 };
 
-/// Both operands in three wrong ways.
+/// Adds three bad inputs for each operand.
 void refuse_operands(Cases& list, const Product& p) {
   for (const bool first : {true, false}) {
     const auto with = [=](T x) { return first ? p.call(x, made(p.b)) : p.call(made(p.a), x); };

@@ -24,8 +24,8 @@ const Binary kArithmetic[] = {
     {"maximum", maximum, reference::larger, kAll, Kind::distinct, Kind::distinct},
     {"minimum", minimum, reference::smaller, kAll, Kind::distinct, Kind::distinct},
 };
-// Values on a coarse grid (integers, or the same tensor twice) would make equality likely;
-// comparisons have their own test for that.
+// Values on a coarse grid (integers, or the same tensor twice) would often be equal. Comparisons of
+// equal values have a separate test.
 const Binary kComparisons[] = {
     {"eq", eq, [](double a, double b) { return a == b ? 1.0 : 0.0; }, kAll},
     {"ne", ne, [](double a, double b) { return a != b ? 1.0 : 0.0; }, kAll},
@@ -35,7 +35,7 @@ const Binary kComparisons[] = {
     {"ge", ge, [](double a, double b) { return a >= b ? 1.0 : 0.0; }, kAll},
 };
 
-/// Equal shapes and broadcast ones; and what every function of two tensors refuses of either.
+/// Adds cases of equal and broadcast shapes, and the bad inputs of any function of two tensors.
 void add_binary(Cases& list, const Binary& f, DType (*result)(DType), bool differentiable) {
   static const struct {
     const char* variant;
@@ -66,7 +66,7 @@ void add_binary(Cases& list, const Binary& f, DType (*result)(DType), bool diffe
                [call] { return call(huge({}, I{1} << 32).unsqueeze(1), huge({}, I{1} << 32)); });
 }
 
-/// Of two tensors, with another number.
+/// An op on two tensors with a scale factor.
 struct Scaled {
   const char *op, *variant, *torch;
   Sizes b;
@@ -110,7 +110,7 @@ const WithNumber kWithNumbers[] = {
     {"div", "by 4", "x0 / 4", [](T a) { return a / 4.0; }, [](double x) { return x / 4; },
      kNumbers},
     {"div", "by 3", "x0 / 3", [](T a) { return a / 3.0; }, [](double x) { return x / 3; }, kNumbers,
-     Kind::value, Accuracy::ulps},  // may be taken as x * (1 / 3)
+     Kind::value, Accuracy::ulps},  // may be computed as x * (1 / 3)
     {"div", "a number by it", "3 / x0", [](T a) { return 3.0 / a; }, [](double x) { return 3 / x; },
      kNumbers, Kind::nonzero, Accuracy::ulps},
     {"eq", "with a number", "torch.eq(x0, 1)", [](T a) { return eq(a, 1); },

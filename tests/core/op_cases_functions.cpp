@@ -1,4 +1,4 @@
-// Functions of one tensor: the rarer elementary ones, rounding, questions about a number, clamp.
+// Cases of functions of one tensor: rarer elementary functions, rounding, predicates, clamp.
 #include <braid/core/ops/elementwise.hpp>
 
 #include "op_case_makers.hpp"
@@ -48,7 +48,7 @@ struct Clamp {
 const Types kFloat64{DType::float64},
     kNoHalves{DType::int32, DType::int64, DType::float32, DType::float64};
 const Clamp kClamps[] = {
-    // The bounds are rounded to the type first, as x is.
+    // The op rounds the bounds to x's dtype first.
     {"", "torch.clamp(x0, -0.5, 0.7)", [](T x) { return clamp(x, -0.5, 0.7); },
      [](double x) { return reference::cut_off(x, -0.5, 0.7); }, kFloat64},
     {"halves", "torch.clamp(x0, -0.5, 0.75)", [](T x) { return clamp(x, -0.5, 0.75); },

@@ -1,4 +1,4 @@
-// Elements by index and by truth values.
+// Cases of indexing by integers and by masks.
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/index.hpp>
 #include <braid/core/ops/reduce.hpp>
@@ -9,8 +9,8 @@
 namespace braid::test {
 namespace {
 
-/// What any op with x, dim and an index refuses. f(x, dim, index); the result is waited for, as
-/// CUDA finds wrong indices late.
+/// Adds the bad inputs of any op f(x, dim, index). The result is awaited, because CUDA reports
+/// invalid indices later.
 void refuse_index(Cases& list, const char* op, const std::function<Tensor(T, I, T)>& f) {
   const auto with = [f](T index) { return awaited(f(ones_of({2, 3}), 1, index)); };
   const auto along = [f](I dim) { return f(ones_of({2, 3}), dim, indices({{0, 1}})); };
@@ -79,12 +79,12 @@ void add_scatters(Cases& list) {
             return add ? scatter_add(x, dim, i, src) : scatter(x, dim, i, src);
           }),
           [=](Arrays v) { return reference::scatter(v[0], dim, v[1], v[2], add); },
-          // Which of several equal indices stays is open in PyTorch; added, there is no such
-          // question.
+          // PyTorch does not define which of several equal indices wins. With add, the result does
+          // not depend on that.
           add ? str("torch.scatter_add(x0, ", dim, ", x1, x2)") : "");
       c.inputs.push_back({a.index});
       if (!add) continue;
-      // Each sum is rounded to the type, and integers wrap around: test_gather.cpp.
+      // Each sum is rounded to the dtype, and integers wrap around: see test_gather.cpp.
       c.accuracy = Accuracy::tolerance;
       c.dtypes = {DType::bool_, DType::int32, DType::int64, DType::float32, DType::float64};
     }
@@ -163,7 +163,7 @@ void add_index_add(Cases& list) {
           [] { return awaited(index_add(ones_of({0, 3}), 0, indices({0}), ones_of({1, 3}))); });
 }
 
-/// Where each place gets one number, every type has an exact sum.
+/// If each position receives one number, the sum is exact in every dtype.
 void add_single_sums(Cases& list) {
   const auto backwards = [](T x) { return arange(x.size(1) - 1, -1, -1, {.device = x.device()}); };
   for (const bool scatters : {true, false}) {

@@ -1,5 +1,5 @@
-// In-place ops, on a copy: so that they have values, gradients and bad inputs like all others. What
-// is theirs alone is in test_inplace.cpp.
+// Cases of in-place ops. They change a copy, so that their values, gradients and bad inputs are
+// tested like those of other ops. What is specific to in-place ops is tested in test_inplace.cpp.
 #include <algorithm>
 
 #include "op_case_makers.hpp"
@@ -7,7 +7,7 @@
 namespace braid::test {
 namespace {
 
-/// change(copy of the first input, the second) or of the first alone.
+/// change(copy of the first input, second input), or change(copy) if there is only one input.
 struct Change {
   const char *op, *variant, *torch;
   Sizes a, b;
@@ -146,7 +146,7 @@ void add_inplace_cases(Cases& list) {
       return std::vector<Array>{reference::zip(a.front(), a.back(), r)};
     };
     c.across_devices = c.op == "copy_";
-    c.differentiable = c.op != "fill_" && c.op != "zero_";  // the old numbers are gone
+    c.differentiable = c.op != "fill_" && c.op != "zero_";  // the old values are lost
   }
   add_operand_errors(list);
   for (const Number& n : kBadNumbers)

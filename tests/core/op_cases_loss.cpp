@@ -1,4 +1,5 @@
-// The losses. Weights are made in the call: an undefined one means "none".
+// Cases of the losses. Weights are made inside the call, because an undefined one means "no
+// weight".
 #include <functional>
 
 #include <braid/core/ops/elementwise.hpp>
@@ -21,13 +22,13 @@ std::string with(std::string text, Reduction r) {
   return text.replace(text.find("{r}"), 3, name_of(r));
 }
 
-/// Targets 1 and -1. Other types are the loss's to refuse.
+/// Returns targets 1 and -1. Other dtypes stay, for the loss to reject.
 Tensor signs(T x) { return is_floating(x.dtype()) ? sign(x) : x; }
 Tensor weight_like(T x, const std::vector<double>& numbers) {
   return tensor(numbers, {.device = x.device(), .dtype = x.dtype()});
 }
 
-/// A case whose terms `r` joins, "… {r} …" in the words of the call too.
+/// Adds a case whose terms are reduced by `r`; "{r}" in the PyTorch call is replaced by its name.
 OpCase& reduced(Cases& list, const std::string& op, const std::string& variant, Reduction r,
                 std::vector<Input> inputs, const std::string& words,
                 std::function<Array(Arrays)> terms) {
@@ -40,7 +41,7 @@ OpCase& reduced(Cases& list, const std::string& op, const std::string& variant, 
   return c;
 }
 
-/// Bad inputs of a loss of two tensors of one shape.
+/// Adds the bad inputs of a loss on two tensors of the same shape.
 void refuse_pair(Cases& list, const char* op, const char* first, const char* second,
                  const std::function<void(T, T)>& f) {
   const auto with = [f](const Shape& a, const Shape& b, DType t = DType::float32,
@@ -61,7 +62,8 @@ void refuse_pair(Cases& list, const char* op, const char* first, const char* sec
            [f] { f(ones_of({2}), on_device::ones({2}, {.device = there()})); }}});
 }
 
-/// A loss of terms: each reduction, and shapes that are empty, of one element, or a scalar.
+/// Adds cases of a loss: each reduction, and shapes that are empty, have one element, or are
+/// scalar.
 void add_terms(Cases& list, const char* op, const std::string& variant,
                const std::vector<Kind>& kinds, const std::string& words,
                const std::function<Tensor(Tensors, Reduction)>& call,
@@ -83,7 +85,7 @@ void add_terms(Cases& list, const char* op, const std::string& variant,
   }
 }
 
-/// Of two tensors, term by term.
+/// An elementwise loss on two tensors.
 struct Loss {
   const char *op, *variant, *first, *second;
   Kind kind_a, kind_b;
@@ -168,7 +170,7 @@ const Loss kLosses[] = {
      [](double x, double t) { return t > 0 ? x : reference::positive(0.99 - x); }},
 };
 
-/// Of three tensors.
+/// An elementwise loss on three tensors.
 struct Loss3 {
   const char *op, *variant;
   Kind a, b, c;
@@ -196,7 +198,7 @@ const Loss3 kOfThree[] = {
      }},
 };
 
-/// A number that a loss takes.
+/// A numeric option of a loss.
 struct Option {
   const char *op, *name;
   Tensor (*call)(T, double);
@@ -345,7 +347,7 @@ const Labelled kLabelled[] = {
     {"one dim more", Sizes{2, 3, 3}, Sizes{2, 3}, Classes{}, ""},
 };
 
-/// Terms and what a mean divides them by, joined.
+/// Computes the terms and reduces them; the mean divides by their total weight.
 std::function<std::vector<Array>(Arrays)> of_labels(const Classes& k, const std::string& reduction,
                                                     bool softmax) {
   return expecting([=](A x, A y) {
@@ -359,7 +361,7 @@ std::function<std::vector<Array>(Arrays)> of_labels(const Classes& k, const std:
 void add_labels(Cases& list) {
   for (const Labelled& l : kLabelled)
     for (const Reduction r : kReductions) {
-      // NaN where all labels are one, as in an expanded tensor
+      // NaN if all labels are equal and thus ignored, as in an expanded tensor
       if (r == Reduction::mean && std::string(l.variant) == "ignored") continue;
       const Classes k = l.classes;
       const std::string words =
@@ -413,7 +415,7 @@ void add_labels(Cases& list) {
     m.call = function_of([r](T a, T b) { return nn::mse_loss(a, b, r); });
     m.dtypes = wide;
   }
-  // Sum and count: two results, of which the second is no function of the logits.
+  // Sum and count: two results. The count is not a function of the logits.
   const auto sum_of = [&](const std::string& op, const std::vector<Input>& inputs,
                           Tensor (*f)(T, T)) -> OpCase& {
     OpCase& c = push(list, op, "the sum of " + op + "_sum", "", inputs, wide, Accuracy::tolerance);

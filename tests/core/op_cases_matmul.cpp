@@ -29,7 +29,7 @@ const std::vector<Operands> kLayers{{"rows", {4, 3}, {2, 3}},
                                     {"batch", {2, 2, 3}, {2, 3}},
                                     {"one output", {4, 3}, {1, 3}}};
 
-/// Of a dot product: one for each term, and so many.
+/// The number of roundings of a dot product: one per term, and `more`.
 std::function<double(Arrays, A)> terms_and(double more) {
   return [more](Arrays a, A) { return static_cast<double>(a[0].shape.back()) + more; };
 }
@@ -46,7 +46,7 @@ void add_layers(Cases& list, const char* op, Tensor (*call)(T, T, T)) {
       return reference::map(reference::linear(x, w, b),
                             [relu](double v) { return relu ? std::max(v, 0.0) : v; });
     });
-    // A bias is one more product, wherever in the sum it is added.
+    // A bias counts as one more product, wherever it is added to the sum.
     bound_by_sizes(c, terms_and(3));
     if (relu) continue;
     OpCase& n =

@@ -13,8 +13,8 @@ Shape last(T x, int dims) {
 }
 I groups_of(I channels) { return channels > 0 && channels % 2 == 0 ? 2 : 1; }
 
-/// Weight and bias of a wrong shape, dtype, device and a negative eps, for an op that takes (x,
-/// weight, bias, eps); x that no normalisation takes.
+/// Adds bad inputs: weight and bias of a wrong shape, dtype or device, a negative eps, and an x
+/// that no normalisation accepts. `call` is an op on (x, weight, bias, eps).
 void add_errors(Cases& list, const std::string& op,
                 const std::function<Tensor(T x, T weight, T bias, double eps)>& call,
                 const Sizes& x, I fits, const Sizes& low_rank) {
@@ -33,8 +33,8 @@ void add_errors(Cases& list, const std::string& op,
   bad.of("x").types(alone, {4, 4}, {DType::int64, DType::bool_}).shapes(alone, {low_rank}, "x");
 }
 
-/// A case of (x), (x, weight) or (x, weight, bias); f and r get undefined ones and nullptr for
-/// those that are absent.
+/// Adds a case of (x), (x, weight) or (x, weight, bias). For absent ones f receives undefined
+/// tensors and r receives nullptr.
 template <class F, class R>
 OpCase& add(Cases& list, const char* op, const char* variant, std::vector<Input> inputs, F f, R r,
             const std::string& torch) {
@@ -50,7 +50,7 @@ OpCase& add(Cases& list, const char* op, const char* variant, std::vector<Input>
   };
   return c;
 }
-/// PyTorch's name of weight or bias.
+/// Returns PyTorch's name of weight or bias.
 const char* name_of(int which, int affine) {
   return affine < which ? "None" : which == 1 ? "x1" : "x2";
 }
@@ -63,7 +63,7 @@ void add_last_dims(Cases& list, bool center) {
   struct Shapes {
     const char* variant;
     Sizes x;
-    int dims, affine;  // affine: how many of weight and bias
+    int dims, affine;  // affine: 0 for neither, 1 for weight, 2 for weight and bias
   };
   for (const Shapes& s : std::vector<Shapes>{{"last dim", {3, 5}, 1, 2},
                                              {"two dims", {2, 3, 4}, 2, 2},

@@ -123,7 +123,7 @@ const Variant kMeans[] = {
      "interpolate(x0, size=3, mode='linear', align_corners=True)"},
 };
 
-/// f of x as [n, c, h, w], for [c, h, w], [n, c, l] and [c, l] too.
+/// Applies f to x as [n, c, h, w]. x may also be [c, h, w], [n, c, l] or [c, l].
 Array as_image(Array x, int spatial, const std::function<Array(A)>& f) {
   const bool alone = reference::rank(x) == spatial + 1;
   if (alone) x.shape.insert(x.shape.begin(), 1);
@@ -134,7 +134,7 @@ Array as_image(Array x, int spatial, const std::function<Array(A)>& f) {
   return y;
 }
 
-/// which: 0 for the largest element, 1 for its place, -1 for a weighted mean.
+/// which: 0 for the largest element, 1 for its index, -1 for a weighted mean.
 void add(Cases& list, const Variant& v, int which, Function call, const std::string& torch) {
   const std::string op = v.op;
   const int spatial = op.find("1d") != op.npos || (op == "interpolate" && v.x.size() == 3) ? 1 : 2;
@@ -151,7 +151,7 @@ void add(Cases& list, const Variant& v, int which, Function call, const std::str
     });
   });
   if (largest) return;
-  // a rounding of each weight, product and sum
+  // one rounding of each weight, product and sum
   std::size_t most = 1;
   for (const reference::Seen& d : v.down)
     for (const reference::Seen& w : v.across)
@@ -173,7 +173,7 @@ void add_with_indices(Cases& list, const Variant& like, std::pair<Tensor, Tensor
   list.back().differentiable = false;
 }
 
-/// One pooling op with the options that it has.
+/// A pooling op and the options that it has.
 struct Pooling {
   const char* op;
   int spatial;
@@ -223,7 +223,7 @@ const Resizing kResizings[] = {
 Tensor images() { return ones_of({1, 2, 4, 4}); }
 Tensor lines() { return ones_of({1, 2, 4}); }
 
-/// What all of them refuse of x.
+/// Adds the bad x that all of them reject.
 void refuse_images(Cases& list, const std::string& op, int spatial, const BadInputs::OfTensor& f) {
   const std::string sides = spatial == 2 ? "height, width\\]" : "length\\]";
   const std::string either = "x \\[n, channels, " + sides + " or \\[channels, " + sides;

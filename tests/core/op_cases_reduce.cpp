@@ -20,18 +20,18 @@ const std::vector<Dims> kDims{{"all", {2, 3, 2}, {}, false},
                               {"dim of size 1", {3, 1}, {1}, false},
                               {"all dims by name", {2, 2}, {0, 1}, false}};
 
-/// How many elements of `a` each of `results` is made of.
+/// Returns how many elements of `a` each element of `results` combines.
 double terms_of(A a, A results) {
   return static_cast<double>(a.size()) / static_cast<double>(std::max<I>(results.size(), 1));
 }
 
-/// Sums and extremes. amax and amin share the gradient among equal elements, as ours do; PyTorch's
-/// max and min with a dim give it to one of them.
+/// Sums and extrema. amax and amin share the gradient among equal elements, as Braid's ops do;
+/// PyTorch's max and min with a dim give it to one of them.
 struct Reduction1 {
   const char *op, *torch;
   Tensor (*call)(T, const Shape&, bool);
   Array (*expected)(A, const Sizes&, bool);
-  int roundings;  // of the bound of a sum; 0: chosen, not summed
+  int roundings;  // for the bound of a sum; 0: an element is selected
 };
 const Reduction1 kReductions[] = {{"sum", "sum", sum, reference::sum, 2},
                                   {"mean", "mean", mean, reference::mean, 3},
@@ -74,7 +74,7 @@ void add_sums(Cases& list) {
   }
 }
 
-/// The members are the same functions.
+/// The members call the same functions.
 const Arrangement kMembers[] = {
     {"sum", "member", "x0.sum()", Sizes{2, 3}, [](T x) { return x.sum(); },
      [](A a) { return reference::sum(a); }},
@@ -127,8 +127,8 @@ void add_arg(Cases& list) {
   list.back().differs.clear();
 }
 
-/// Errors of softmax in roundings, from those of its steps: x - max rounded, exp within 4 ULP (8
-/// roundings), the bound of the sum, the division.
+/// The error of softmax in roundings, from those of its steps: the rounding of x - max, exp within
+/// 4 ULP (8 roundings), the bound of the sum, the division.
 Array range_of(A x, I dim) {
   return reference::zip(reference::max(x, {dim}, true), reference::min(x, {dim}, true),
                         std::minus<>());
@@ -140,7 +140,7 @@ Array softmax_bound(A x, I dim) {
     return v * (2 * (d + 8) + log2_ceil(terms) + 4);
   });
 }
-/// Of x - (max + log Σ): the same sum, log within 4 ULP, two subtractions.
+/// The error of x - (max + log Σ): the same sum, log within 4 ULP, two subtractions.
 Array log_softmax_bound(A x, I dim) {
   const Array y = reference::log_softmax(x, dim), range = range_of(x, dim);
   const double terms = terms_of(x, range);
@@ -151,7 +151,7 @@ Array log_softmax_bound(A x, I dim) {
                                        [](double a, double b) { return 2 * a + 2 * b; }),
                         of_lse, std::plus<>());
 }
-/// Of the sum over the rows of -log softmax at the label, times scale.
+/// The error of the sum over the rows of -log softmax at the label, times scale.
 Array cross_entropy_bound(A x, A labels, bool take_mean) {
   const I rows = reference::at(x.shape, 0), classes = reference::at(x.shape, 1);
   const Array y = reference::log_softmax(x, 1), bound = log_softmax_bound(x, 1);
@@ -216,7 +216,7 @@ void add_losses(Cases& list) {
                      kFloats, Accuracy::bound);
     m.call = function_of([r](T x, T y) { return mse_loss(x, y, r); });
     m.expected = expecting([=](A x, A y) { return reference::mse_loss(x, y, take_mean); });
-    // each term: a difference, twice in a product
+    // each term: the rounding of the difference counts twice in the product
     m.bound = expecting([=](A x, A y) {
       return times(reference::mse_loss(x, y, take_mean),
                    log2_ceil(static_cast<double>(x.size())) + 6);

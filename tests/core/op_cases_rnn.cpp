@@ -27,7 +27,7 @@ const char* name_of(Cell cell) {
   }
 }
 
-/// The output, h_n and of an lstm c_n.
+/// Returns the output, h_n and, for an LSTM, c_n.
 std::vector<Tensor> run(Cell cell, T x, T h, T c, const RnnWeights& w, const RnnOptions& options) {
   if (cell == Cell::lstm) {
     const LstmResult y = lstm(x, h, c, w, options);
@@ -39,7 +39,7 @@ std::vector<Tensor> run(Cell cell, T x, T h, T c, const RnnWeights& w, const Rnn
   return {y.output, y.h_n};
 }
 
-/// Inputs x, h_0, (lstm: c_0,) w_ih, w_hh, b_ih, b_hh.
+/// The inputs are x, h_0, (LSTM: c_0,) w_ih, w_hh, b_ih, b_hh.
 std::vector<Tensor> call(Cell cell, const Variant& v, Tensors t) {
   const std::size_t first = cell == Cell::lstm ? 3 : 2;
   const RnnWeights w{t.at(first), t.at(first + 1), v.bias ? t.at(first + 2) : Tensor(),
@@ -58,7 +58,7 @@ std::vector<Array> expected(Cell cell, const Variant& v, Arrays a) {
   return {y.output, y.h};
 }
 
-/// PyTorch has one direction forward alone, and no lengths but packed ones.
+/// Returns the call in PyTorch, which has no reverse-only direction, and lengths only when packed.
 std::string in_torch(Cell cell, const Variant& v) {
   if (!v.lengths.empty()) return "";
   const bool lstm = cell == Cell::lstm;
@@ -79,7 +79,7 @@ struct Parts {
   RnnWeights w;
   RnnOptions options;
 };
-/// One of them is spoiled; G: rows of all gates, #: how many gates.
+/// One invalid argument. In texts, G is the number of rows of all gates, # the number of gates.
 struct Wrong {
   const char* argument;
   const char *type, *text;

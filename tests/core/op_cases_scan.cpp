@@ -1,4 +1,4 @@
-// Running results and order along a dim.
+// Cases of cumulative ops and sorting along a dim.
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/scan.hpp>
 #include <braid/core/ops/sort.hpp>
@@ -11,10 +11,10 @@ namespace braid::test {
 namespace {
 
 Array halved(A a) { return times(a, 0.5); }
-/// So many roundings as there are factors.
+/// As many roundings as there are factors.
 double of_factors(Arrays a, A) { return static_cast<double>(a[0].size()) + 2; }
 
-/// Three dims that are wrong, and x that has not the dim.
+/// Adds bad inputs: three invalid dims, and an x without the dim.
 void refuse_dims(Cases& list, const char* op, const std::function<void(T, I)>& f,
                  const char* name = "dim") {
   const auto along = [f](I dim) { f(on_device::zeros({2, 3}), dim); };
@@ -42,7 +42,7 @@ void add_scans(Cases& list) {
         [dim](T x) { return cumsum(x, dim); }, [dim](A a) { return reference::cumsum(a, dim); });
     c.result = widened;
     bound_by_sizes(c, [](Arrays a, A) { return 40 + static_cast<double>(a[0].size()) / 1000; });
-    // below 1: no size overflows
+    // factors below 1, so that no product overflows
     OpCase& p = of_one(
         list, "cumprod", l.variant, str("torch.cumprod(x0 * 0.5, ", dim, ")"),
         {l.shape, Kind::value}, kFloats, [dim](T x) { return cumprod(mul(x, 0.5), dim); },
@@ -115,7 +115,7 @@ void add_sorts(Cases& list) {
     for (const bool largest : {true, false})
       for (const bool indices : {false, true}) {
         const I dim = l.dim;
-        // PyTorch's own topk does not say which of equal elements it takes.
+        // PyTorch's topk does not define which of several equal elements it takes.
         OpCase& c = of_one(
             list, "topk", str(l.variant, largest ? "" : ", smallest", indices ? ", indices" : ""),
             str("torch.sort(x0, dim=", dim, ", descending=", largest ? "True" : "False",

@@ -1,4 +1,4 @@
-// Other arrangements of the same elements.
+// Cases of ops that rearrange elements.
 #include <braid/core/ops/shape.hpp>
 
 #include "op_case_makers.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 Tensor zeros_of(const Shape& shape) { return on_device::zeros(shape); }
 
-/// Several of each.
+/// Adds a case with several results.
 OpCase& add_several(Cases& list, const char* op, const std::string& variant, const Sizes& shape,
                     const std::string& torch, std::function<std::vector<Tensor>(T)> f,
                     std::function<std::vector<Array>(A)> r) {
@@ -20,13 +20,13 @@ OpCase& add_several(Cases& list, const char* op, const std::string& variant, con
   return c;
 }
 
-/// Dims that are wrong for [2, 3].
+/// Adds bad inputs: dims that are invalid for [2, 3].
 void refuse_dim(Cases& list, const char* op, const char* argument,
                 const std::function<void(T, I)>& f) {
   BadInputs(list, op).integers(argument, {2, -3, kMost, kLeast}, kIndex, ".*got ",
                                [f](I dim) { f(zeros_of({2, 3}), dim); });
 }
-/// Those, an undefined x, and x that has not the dim.
+/// The same, and an undefined x and an x without the dim.
 void refuse_dims(Cases& list, const char* op, const char* argument,
                  const std::function<void(T, I)>& f) {
   refuse_dim(list, op, argument, f);
@@ -140,7 +140,7 @@ void add_view_errors(Cases& list) {
       .lists("sizes",
              {Shape{2, 2}, Shape{-1, -1}, Shape{}, Shape{0, -1}, Shape{-2, 3}, Shape{kMost, kMost}},
              kShape, "", [](const Shape& sizes) { (void)unflatten(zeros_of({6, 7}), 0, sizes); });
-  // What expand, view and reshape say.
+  // Bad inputs of expand, view and reshape.
   const struct {
     const char *op, *argument;
     Tensor (*call)(T, const Shape&);
@@ -253,8 +253,8 @@ void add_pads(Cases& list) {
     PadMode mode;
     const char* name;
   };
-  // The last three modes have room for two elements in dims of 6 and 7, which the tests do not
-  // change.
+  // The last three modes pad dims of 6 and 7, which the tests do not resize, so that the padding
+  // always fits.
   for (const Pad& p : std::vector<Pad>{{{2, 3}, {1, 2}, PadMode::constant, "constant"},
                                        {{2, 3}, {0, 1, 2, 0}, PadMode::constant, "constant"},
                                        {{6, 7}, {-1, 2, 1, -2}, PadMode::constant, "constant"},

@@ -1,4 +1,4 @@
-// Reductions beyond sums and extremes.
+// Cases of reductions other than sums and extrema.
 #include <algorithm>
 
 #include <braid/core/ops/reduce.hpp>
@@ -16,12 +16,12 @@ const std::vector<Dims> kDims{{"all", {2, 3, 2}, {}, false},
                               {"two dims", {2, 3, 2}, {0, 2}, false},
                               {"all, keepdim", {2, 3}, {}, true}};
 
-/// Words for dims and keepdim.
+/// Returns PyTorch's arguments for dims and keepdim.
 std::string in_torch(const Dims& d) {
   return str("dim=", d.dims.empty() ? "None" : tuple(d.dims), d.keepdim ? ", keepdim=True" : "");
 }
 
-/// A number of each group.
+/// Computes one number from each group.
 using Fold = std::function<double(Numbers1)>;
 std::function<std::vector<Array>(Arrays)> folding(const Dims& d, Fold fold) {
   return [d, fold = std::move(fold)](Arrays a) {
@@ -37,13 +37,13 @@ OpCase& statistic(Cases& list, const char* op, const Dims& d, const std::string&
   c.expected = folding(d, std::move(fold));
   return c;
 }
-/// Its bound is of each group too.
+/// The bound is computed for each group too.
 void bound(OpCase& c, const Dims& d, Fold fold) {
   c.accuracy = Accuracy::bound;
   c.bound = folding(d, std::move(fold));
 }
 
-// The formulas.
+// The formulas of the references.
 double variance_of(Numbers1 v, double correction) {
   L mean = 0, sum = 0;
   for (const double x : v) mean += x;
@@ -82,21 +82,21 @@ double size_of_mean(Numbers1 v) {
   return sum / count(v);
 }
 
-/// In roundings: the squares' sum, and the mean's own error E, which moves every difference: 2 E
-/// Σ|x - mean| / (n - c).
+/// In roundings: the error of the sum of squares, and that of the mean, E, which shifts every
+/// difference: 2 E Σ|x - mean| / (n - c).
 double error_of_variance(Numbers1 v, double correction) {
   const double n = count(v), of_mean = (log2_ceil(n) + 3) * size_of_mean(v);
   return (log2_ceil(n) + 8) * variance_of(v, correction) +
          2 * (of_mean + size_of_mean(v)) * 2 * size_of_mean(v) * n / std::max(1.0, n - correction);
 }
-/// The mean's error adds no more than itself to the root.
+/// The mean's error adds at most itself to the error of the root.
 double error_of_root(Numbers1 v, double correction) {
   const double n = count(v), root = std::sqrt(variance_of(v, correction));
   return (log2_ceil(n) / 2 + 6) * root +
          std::sqrt(n / std::max(1.0, n - correction)) * (log2_ceil(n) + 4) * size_of_mean(v);
 }
 
-/// Three wrong dims, types and tensors.
+/// Adds three bad dims, dtypes and tensors.
 void refuse(Cases& list, const char* op, const std::function<void(T, const Shape&)>& f,
             bool floating_alone = true) {
   const auto over = [f](const Shape& dims) { f(on_device::zeros({2, 3}), dims); };
@@ -130,7 +130,7 @@ void add_spreads(Cases& list) {
           [=](T x) { return braid::std(x, d.dims, correction, d.keepdim); },
           [variance](Numbers1 v) { return std::sqrt(variance(v)); }, "torch.std" + words);
       bound(root, d, [correction](Numbers1 v) { return error_of_root(v, correction); });
-      root.kinks = true;  // a root of 0
+      root.kinks = true;  // not differentiable at 0
       OpCase& both = push(list, "var_mean", variant, "torch.var_mean" + words, {{d.shape}}, kFloats,
                           Accuracy::bound);
       both.call = [=](Tensors t) -> std::vector<Tensor> {
@@ -162,7 +162,7 @@ void add_logsumexps(Cases& list) {
         d.dims.empty()
             ? str("torch.logsumexp(x0, tuple(range(x0.dim()))", d.keepdim ? ", keepdim=True)" : ")")
             : str("torch.logsumexp(x0, ", in_torch(d), ")"));
-    // exp's 8 roundings and the difference's, the sum's; log's 8; the last addition
+    // exp: 8 roundings; the difference and the sum; log: 8 roundings; the last addition
     bound(c, d, [](Numbers1 v) {
       if (v.empty()) return 0.0;
       double largest = -kInf, range = 0;
@@ -188,10 +188,10 @@ void add_norms(Cases& list) {
           str("torch.linalg.vector_norm(x0, ", of, ", ", in_torch(d), ")"),
           extreme ? Kind::distinct : Kind::nonzero);
       c.kinks = extreme;
-      // a norm of many is too large for float16
+      // a norm of many elements overflows float16
       if (p == 0.5) c.dtypes = {DType::bfloat16, DType::float32, DType::float64};
       c.differentiable = p != 0;
-      // each power's error, the sum's, the last power's: pow within 4 ULP
+      // the errors of each power, of the sum, and of the last power; pow is within 4 ULP
       bound(c, d, [=](Numbers1 v) {
         if (extreme || p == 0) return 0.0;
         return (10 + log2_ceil(count(v)) + 10) * std::max(1 / p, 1.0) * norm_of(v, p);

@@ -84,7 +84,7 @@ const Arrangement kViews[] = {
      [](T x) { return x.to(x.dtype(), true); }},
 };
 
-/// Calls of a [2, 3] with a dim, or another number.
+/// Calls on a [2, 3] tensor with a dim or another number.
 struct OfNumber {
   const char *op, *argument;
   Tensor (*call)(T, I);

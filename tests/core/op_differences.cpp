@@ -1,4 +1,4 @@
-// Where ops answer otherwise than PyTorch, on purpose, and which cases PyTorch has no words for.
+// The deliberate differences from PyTorch, and the cases that PyTorch has no call for.
 #include <regex>
 #include <sstream>
 #include <stdexcept>
@@ -24,14 +24,14 @@ const char* const kHidden = "what a query does not see counts for nothing; PyTor
 const char* const kOwnShape =
     "the product has a shape of its own: the gradient is summed over the broadcast before it meets "
     "the other factor";
-// the samples that have it in the weight
+// the samples whose special value is in the weight
 const char* const kInWeight =
     "(^nan middle|^inf (first|last)|^-inf (middle|last)): (output|gradient of x0)";
 const char* const kPadding =
     "an infinity or NaN beside the padding: one of us leaves the padding out, the other adds 0 "
     "times it";
 
-// Infinities and NaN; all finite numbers agree.
+// Differences for infinities and NaN; all finite results agree.
 const OfOp kSpecialValues[] = {
     {"hardtanh", "^$|-0.5", "nan.*gradient",
      "a NaN is neither below nor above: the gradient passes; PyTorch's vectors of float64 drop it, "

@@ -22,8 +22,8 @@ const char* const kHowTo = "; run tests/goldens/make_op_goldens.py as its head s
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
                  kInf = std::numeric_limits<double>::infinity();
 
-/// The case's inputs as numbers that `dtype` holds; empty if an index would have nothing to point
-/// to.
+/// Returns the case's inputs with values that `dtype` represents. Empty if an index has no valid
+/// value.
 std::vector<Array> numbers(const OpCase& c, DType dtype) {
   for (const Input& input : c.inputs)
     if (input.kind == Input::Kind::index && input.below <= 0) return {};
@@ -52,7 +52,7 @@ void add_special(const Sample& ordinary, std::vector<Sample>& list) {
       s.kind = str(names[v], " ", places[p]);
       Array& a = s.inputs[floating[(v + p) % floating.size()]];
       const std::int64_t at = p == 0 ? 0 : p == 1 ? a.size() / 2 : a.size() - 1;
-      // few elements: that place was there already
+      // few elements: that position was used already
       if ((p == 1 && at == 0) || (p == 2 && at == a.size() / 2)) continue;
       a[at] = values[v];
       s.every_layout = s.has_float32 = false;
@@ -77,7 +77,7 @@ std::vector<Sample> samples_of(const OpCase& c) {
     const auto add = [&](const std::string& kind, const OpCase& like) {
       Sample s{kind, numbers(like, DType::bfloat16), given(c, DType::float64), floating};
       if (s.inputs.size() != c.inputs.size()) return;
-      for (const Sample& other : list)  // the case has no such sizes
+      for (const Sample& other : list)  // the case has no sizes to change
         if (std::equal(s.inputs.begin(), s.inputs.end(), other.inputs.begin(),
                        [](const Array& a, const Array& b) { return a.shape == b.shape; }))
           return;
@@ -149,7 +149,7 @@ double fingerprint(const OpCase& c, const Sample& s) {
 
 namespace {
 
-/// Reads arrays from a row of numbers: rank (-1: none), sizes, values.
+/// Reads arrays from a list of numbers: rank (-1: no array), sizes, values.
 struct Tape {
   std::vector<double> numbers;
   std::size_t at = 0;
@@ -175,8 +175,8 @@ struct Tape {
   }
 };
 
-/// Everything of a case, as the script wrote it: for each sample its fingerprint, outputs (-1:
-/// refused) and gradients.
+/// Reads a case as the script wrote it: for each sample its fingerprint, outputs (-1: the call is
+/// rejected) and gradients.
 std::vector<std::pair<double, Answer>> read_case(const Safetensors& file, const OpCase& c) {
   std::vector<std::pair<double, Answer>> list;
   Tape tape{file.at(c.name()).to_vector<double>()};

@@ -1,5 +1,5 @@
 #pragma once
-// Files of the safetensors format, written by hand.
+// Hand-made files in the safetensors format.
 #include <cstring>
 
 #include "shorthand.hpp"
@@ -13,7 +13,7 @@ inline std::string length_of(std::uint64_t n) {
   std::memcpy(bytes.data(), &n, 8);
   return bytes;
 }
-/// A file with this header and as many zero bytes of data.
+/// Returns a file with this header and `data` zero bytes.
 inline std::string file(const std::string& header, std::size_t data = 0) {
   return length_of(header.size()) + header + std::string(data, '\0');
 }

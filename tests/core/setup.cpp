@@ -1,5 +1,5 @@
-// Two logical CPU devices for this binary, unless BRAID_CPU_DEVICES says how many. A child process
-// that tests the default itself sets BRAID_TESTS_DEFAULT_DEVICES.
+// Gives this binary two logical CPU devices, unless BRAID_CPU_DEVICES sets their number. A child
+// process that tests the default number sets BRAID_TESTS_DEFAULT_DEVICES.
 #include <cstdlib>
 
 #include <braid/core/device.hpp>

@@ -1,6 +1,6 @@
 #pragma once
-// What most tests of this folder include: the library, the device of the run, checks of errors, and
-// short words for what is written often.
+// Common includes of the tests in this folder: the library, the device of the run, checks of
+// errors, and short names for frequent operations.
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -25,26 +25,26 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
 constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min(),
                        kMax = std::numeric_limits<std::int64_t>::max();
 
-/// The elements, row by row; none of an undefined tensor.
+/// Returns the elements in row-major order; empty for an undefined tensor.
 [[nodiscard]] List list(T t);
 [[nodiscard]] Whole whole(T t);
 [[nodiscard]] Bools bools(T t);
 
-/// Every tensor holds these numbers, or has this shape.
+/// Checks that every tensor holds these numbers, or has this shape.
 void check_lists(const std::vector<std::pair<Tensor, List>>& rows);
 void check_whole(const std::vector<std::pair<Tensor, Whole>>& rows);
 void check_bools(const std::vector<std::pair<Tensor, Bools>>& rows);
 void check_shapes(const std::vector<std::pair<Tensor, Shape>>& rows);
-/// Equal, NaN to NaN, and the sign of zero.
+/// Checks equality; NaN equals NaN, and zeros must have the same sign.
 void check_same(T got, const List& want);
 
-/// The gradients of y by the inputs for the incoming gradient dy.
+/// Returns the gradients of y by the inputs for the incoming gradient dy.
 [[nodiscard]] std::vector<Tensor> pulled(T y, const std::vector<Tensor>& inputs, T dy,
                                          bool create_graph = false);
-/// d sum(f(x)) / dx at x = these numbers, on here().
+/// Returns d sum(f(x)) / dx at x = `at`, on here().
 [[nodiscard]] List gradient_at(const std::function<Tensor(T)>& f, const List& at);
 
-/// Puts back the number of threads at the end of a test.
+/// Restores the number of threads at the end of a test.
 class KeepThreads {
  public:
   KeepThreads() = default;

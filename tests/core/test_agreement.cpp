@@ -1,6 +1,6 @@
-// Every op of the table on the CPU and on a CUDA device at sizes that break blocks and vectors, in
-// layouts and types, with float64 as the arbiter. Where the CPU refuses, CUDA refuses with the same
-// text.
+// Compares every op of the table on the CPU and on a CUDA device, with float64 as the reference, in
+// several layouts and dtypes, at sizes that are not multiples of blocks and vectors. If the CPU
+// throws, CUDA must throw with the same text.
 #include <iostream>
 #include <map>
 #include <set>
@@ -12,12 +12,12 @@
 namespace braid::test::on_device {
 namespace {
 
-/// What the sizes 2, 3, 4 and 5 of the table's inputs become.
+/// The new sizes of inputs that have size 2, 3, 4 or 5 in the table.
 const std::vector<Resize> kResizes{
     {{2, 3}, {3, 33}, {4, 31}, {5, 17}}, {{2, 129}, {3, 3}, {4, 5}, {5, 7}},
     {{2, 1}, {3, 1025}, {4, 1}, {5, 3}}, {{2, 31}, {3, 127}, {4, 3}, {5, 2}},
     {{2, 0}, {3, 3}, {4, 4}, {5, 5}},    {{2, 2}, {3, 0}, {4, 4}, {5, 5}}};
-/// Of a case's inputs and outputs; larger ones are not defined.
+/// The most elements of a case's inputs and outputs; larger cases are left out.
 constexpr std::int64_t kMost = 5000;
 
 const std::vector<std::string> kLayouts{"contiguous",
@@ -28,7 +28,8 @@ const std::vector<std::string> kLayouts{"contiguous",
                                         "expanded in the first dim",
                                         "expanded in the last dim"};
 
-/// The layout of that name for each input; contiguous for those that cannot have it.
+/// Returns the layout of that name for each input, or the contiguous one if the input cannot have
+/// it.
 std::vector<Layout> all_in(const OpCase& c, const std::string& name) {
   std::vector<Layout> list = dense(c);
   for (std::size_t i = 0; i < list.size(); ++i)
@@ -37,7 +38,7 @@ std::vector<Layout> all_in(const OpCase& c, const std::string& name) {
   return list;
 }
 
-/// What an op gives on a device, or says.
+/// The results of an op on a device, or its error.
 struct Outcome {
   std::vector<Array> values;
   std::vector<Tensor> outputs;
@@ -57,23 +58,25 @@ Outcome run(const OpCase& c, DType t, const std::vector<Layout>& layout, Device 
   return o;
 }
 
-/// Of several wrong indices a GPU names the one that it came upon first.
+/// Removes the index from the text: of several invalid indices, a GPU reports the first that it
+/// finds.
 std::string what_is_said(const std::string& refused) {
   return refused.starts_with("IndexError") ? refused.substr(0, refused.find(", got ")) : refused;
 }
 
-/// What the CPU makes of the same numbers in float64.
+/// Runs the case on the CPU in float64 with the same numbers.
 std::vector<Array> in_float64(const OpCase& c, const std::vector<Array>& values) {
   std::vector<Tensor> inputs;
-  for (std::size_t i = 0; i < c.inputs.size(); ++i)  // an index stays one
+  for (std::size_t i = 0; i < c.inputs.size(); ++i)  // an index keeps its dtype
     inputs.push_back(test::tensor_of(values[i], type_of(c.inputs[i], DType::float64)));
   std::vector<Array> want;
   for (const Tensor& y : c.call(inputs)) want.push_back(array_of(y));
   return want;
 }
 
-/// Of a sum of products (x, weights, …) at other sizes: as many roundings as it has terms, of the
-/// sum of their sizes, which the op itself makes in float64. Else a tolerance.
+/// Sets the accuracy for other sizes. A sum of products (x, weights, …) may have one rounding per
+/// term of the sum of magnitudes, which the op itself computes in float64. Other cases get a
+/// tolerance.
 void measure_anew(OpCase& c) {
   if (c.inputs.size() == 1) {
     c.accuracy = Accuracy::tolerance;
@@ -89,8 +92,8 @@ void measure_anew(OpCase& c) {
   };
 }
 
-/// By the reference; where that holds sizes of its own, as that of reshape({3, 4}) does, by the
-/// CPU: its float64, or where the results are exact its own type.
+/// Computes the expected values by the reference. If the reference has fixed sizes, as for
+/// reshape({3, 4}), uses the CPU: in float64, or in the case's dtype if the results are exact.
 std::vector<Array> expected(const OpCase& c, const Outcome& cpu) {
   std::vector<Array> of_cpu, want;
   for (const Tensor& y : cpu.outputs) of_cpu.push_back(array_of(y));
@@ -108,8 +111,8 @@ std::vector<Array> expected(const OpCase& c, const Outcome& cpu) {
 
 TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that break tilings",
           "[ops][agreement]") {
-  // Nothing to compare with on the CPU; and the CUDA devices run the same kernels, so each takes
-  // its part.
+  // On the CPU there is nothing to compare with. All CUDA devices run the same kernels, so each
+  // runs a part of the cases.
   if (on_cpu()) return;
   std::int64_t defined = 0, ran = 0, refused = 0, ill_conditioned = 0;
   double largest = 0;
@@ -125,7 +128,7 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
       std::int64_t elements = 0;
       for (const Input& input : c.inputs) {
         elements += reference::count(input.shape);
-        // no index into nothing
+        // an index into an empty dim has no valid value
         if (input.kind == Input::Kind::index && input.below == 0) elements = kMost + 1;
       }
       const Outcome probe =
@@ -134,8 +137,8 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
       if (elements > kMost) continue;
       for (std::size_t type = 0; type < c.dtypes.size(); ++type)
         for (std::size_t l = 0; l < kLayouts.size(); ++l) {
-          // float32 in every layout, the other types in the dense one and in one that differs from
-          // type to type.
+          // float32 runs in every layout. The other dtypes run in the contiguous one and in another
+          // that depends on the dtype.
           const DType t = c.dtypes[type];
           if (t != DType::float32 && l != 0 && l != 1 + type % 6) continue;
           const std::vector<Layout> layout = all_in(c, kLayouts[l]);
@@ -166,8 +169,8 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
           for (std::size_t k = 0; k < cuda.outputs.size(); ++k) {
             const double of_cpu = error_units(c, k, cpu.outputs[k], want.at(k), cpu.values),
                          of_cuda = error_units(c, k, cuda.outputs[k], want.at(k), cuda.values);
-            // A plain tolerance knows nothing of how long a recurrence is, or how many roundings a
-            // sum of ops takes: there the CPU's own error is the measure.
+            // A plain tolerance takes neither the length of a recurrence nor the number of
+            // roundings of several ops into account. There the CPU's own error is the measure.
             const bool alike =
                 c.accuracy == Accuracy::tolerance && of_cpu > 1 && of_cuda <= 2 * of_cpu;
             if (alike) ++ill_conditioned;
@@ -182,7 +185,7 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
   CHECK(ran == defined);
   CHECK(ran > 5000);
   CHECK(ill_conditioned < ran / 500);
-  // Every op has run at other sizes than the table's.
+  // Every op must have run at sizes other than the table's.
   for (const std::string& op : of_other_sizes) ops.erase(op);
   CHECK(ops == std::set<std::string>{});
   std::cout << "SHOWS: ops, cpu against cuda by float64: the part of " << here() << " of "

@@ -13,7 +13,7 @@
 namespace braid::test {
 namespace {
 
-// A source that counts what it gave out and can run dry.
+// A source that counts the bytes it has allocated and that can run out of memory.
 std::atomic<std::size_t> source_bytes{0};
 std::atomic<std::size_t> source_limit{SIZE_MAX};
 std::atomic<int> source_calls{0};
@@ -40,13 +40,13 @@ MemorySource counting_source() {
 const Device kDevice(DeviceType::cpu, 3);
 const std::size_t kMiB = std::size_t{1} << 20;
 
-/// An allocator on a source that counts anew.
+/// An allocator on a source with new counters.
 struct Counted : CachingAllocator {
   Counted() : CachingAllocator(kDevice, counting_source()) {}
   void pass(std::size_t bytes) { release(allocate(bytes)); }
 };
 
-/// Another thread: it takes and gives back a block, and again when it goes on.
+/// Another thread. It allocates and releases a block, and does so again in go_on() if `twice`.
 class Other {
  public:
   Other(CachingAllocator& allocator, std::size_t bytes, bool twice = false)
@@ -71,7 +71,7 @@ class Other {
   std::thread thread_;
 };
 
-/// job(t) on each of `count` threads.
+/// Runs job(t) on each of `count` threads.
 void run_threads(int count, const std::function<void(std::size_t)>& job) {
   std::vector<std::thread> threads;
   for (int t = 0; t < count; ++t) threads.emplace_back(job, static_cast<std::size_t>(t));
@@ -152,7 +152,7 @@ TEST_CASE("allocator: memory is aligned, distinct and reused", "[core][memory]")
 TEST_CASE("allocator: AddressSanitizer sees free blocks and the room behind a request",
           "[core][memory]") {
   Counted allocator;
-  const Block block = allocator.allocate(100);  // of 128
+  const Block block = allocator.allocate(100);  // rounded up to 128
   auto* const data = static_cast<char*>(block.data);
   CHECK_FALSE((__asan_address_is_poisoned(data) || __asan_address_is_poisoned(data + 99)));
   CHECK(__asan_address_is_poisoned(data + 100));
@@ -184,7 +184,7 @@ TEST_CASE("allocator: exact accounting of a known sequence", "[core][memory]") {
   CHECK(is(128, 1024, 1152).releases == 1);
   allocator.reset_peak();
   is(128, 1024, 128);
-  const Block c = allocator.allocate(961);  // b's class
+  const Block c = allocator.allocate(961);  // b's size class
   CHECK(c.data == b.data);
   CHECK(is(1152, 0, 1152).hits == 1);
   allocator.release(a);
@@ -292,7 +292,7 @@ TEST_CASE("allocator: a capacity below what is in use", "[core][memory]") {
   CHECK(allocator.stats().cached == 0);
   CHECK(source_bytes == 2048);
   CHECK_THROWS_AS((void)allocator.allocate(64), OutOfMemoryError);
-  allocator.release(a);  // goes back to the system: in use and cached would be above the capacity
+  allocator.release(a);  // freed: in use and cached memory would exceed the capacity
   CHECK(source_bytes == 1024);
   c = allocator.allocate(64);
   CHECK_THROWS_AS((void)allocator.allocate(1024), OutOfMemoryError);
@@ -317,7 +317,7 @@ TEST_CASE("allocator: when the system has no more, the cache is freed and asked 
   Counted allocator;
   allocator.pass(8192);
   source_limit = 10000;
-  const Block block = allocator.allocate(4096);  // with the cached 8192 it would not fit
+  const Block block = allocator.allocate(4096);  // does not fit unless the cached 8192 are freed
   CHECK(allocator.stats().retries == 1);
   CHECK(source_bytes == 4096);
   CHECK_THROWS_AS((void)allocator.allocate(8192), OutOfMemoryError);
@@ -329,7 +329,7 @@ TEST_CASE("allocator: when the system has no more, the cache is freed and asked 
 TEST_CASE("allocator: without a capacity the cache of dead sizes stays bounded", "[core][memory]") {
   Counted allocator;
   std::size_t most = 0;
-  // never the same class again; untouched pages cost no memory
+  // a new size class each time; untouched pages cost no memory
   for (std::size_t i = 0; i < 60; ++i) {
     allocator.pass((16 + 2 * i) * kMiB);
     most = std::max<std::size_t>(most, source_bytes);
@@ -362,7 +362,7 @@ TEST_CASE("allocator: a thread's end gives its cache back", "[core][memory]") {
   Counted allocator;
   for (int i = 0; i < 20; ++i) std::thread([&] { allocator.pass(700); }).join();
   const MemoryStats stats = allocator.stats();
-  // each thread found the block of the one before
+  // each thread reuses the block of the previous one
   CHECK(stats.cached == CachingAllocator::block_bytes(700));
   CHECK(stats.allocations == 20);
   CHECK(stats.hits == 19);
@@ -381,8 +381,8 @@ TEST_CASE("allocator: many threads, blocks freed by others, flushes between",
   Counted allocator;
   allocator.set_capacity(std::size_t{64} << 20);
   constexpr int kThreads = 4, kSteps = 4000, kSlots = 64;
-  // Threads swap blocks through shared slots, so that most are released by another thread than took
-  // them.
+  // Threads exchange blocks through shared slots, so most blocks are released by another thread
+  // than the one that allocated them.
   std::atomic<Block*> slots[kSlots] = {};
   std::atomic<std::uint64_t> taken{0}, failed{0};
   run_threads(kThreads, [&](std::size_t t) {
@@ -463,7 +463,7 @@ TEST_CASE("host pool: objects keep their bytes, also when another thread frees t
 
 namespace {
 
-// Lives longer than its thread's pool when it was made before the pool's first use on that thread.
+// Outlives its thread's pool if it is constructed before the thread first uses the pool.
 std::atomic<int> late_runs{0};
 struct LateUser {
   void* held = nullptr;

@@ -1,5 +1,5 @@
-// Attention beyond the table of ops: sizes that break tiles, layouts, masks, and that both forms of
-// the backward agree.
+// Attention beyond the table of ops: sizes that are not multiples of tiles, layouts, masks, and the
+// agreement of both forms of the backward pass.
 #include "reference/norm.hpp"
 #include "shorthand.hpp"
 
@@ -12,7 +12,7 @@ Array reference_of(const Tensor& q, const Tensor& k, const Tensor& v, const Arra
                               1 / std::sqrt(static_cast<double>(q.size(-1))));
 }
 
-/// Gradients of q, k, v: by the kernel, or, with create_graph, by recorded ops.
+/// Computes the gradients of q, k, v: by the kernel or, with create_graph, by recorded ops.
 std::vector<Tensor> gradients(const std::vector<Tensor>& qkv, const Tensor& mask, bool causal,
                               double p, bool create_graph) {
   const RandomForward forward(9, {0, 0, 2, qkv[0].size(0)});
@@ -87,9 +87,9 @@ TEST_CASE(
     return scaled_dot_product_attention(a, b, c, mask);
   };
   const Tensor want = attend(q, k, v);
-  // nothing is dense
+  // no tensor is contiguous
   const auto other = [](T t) { return t.permute({3, 1, 2, 0}).contiguous().permute({3, 1, 2, 0}); };
-  // rows of all heads side by side
+  // the rows of all heads are adjacent
   const auto by_row = [](T t) { return t.transpose(1, 2).contiguous().transpose(1, 2); };
   CHECK_SAME_BITS(attend(other(q), other(k), other(v)), want);
   CHECK_SAME_BITS(attend(by_row(q), k, by_row(v)), want);
@@ -152,7 +152,7 @@ TEST_CASE("attention: packed is the same as apart, gradients too", "[attention]"
   for (const bool create_graph : {false, true})
     CHECK(allclose(pulled(packed(qkv), {qkv}, dy, create_graph)[0].detach(),
                    pulled(apart(qkv), {qkv}, dy, create_graph)[0].detach(), 1e-12, 1e-13));
-  // The product that made it may have the sequence first.
+  // The product that computes qkv may have the sequence as its first dim.
   const Tensor first = qkv.detach().transpose(0, 1).contiguous().transpose(0, 1);
   CHECK_SAME_BITS(packed(first), packed(qkv).detach());
 }

@@ -1,4 +1,5 @@
-// backward() and grad(): accumulation, recording, leaves, shared parts, unused inputs, errors.
+// Tests of backward() and grad(): accumulation, recording, leaves, shared parts, unused inputs,
+// errors.
 #include "reference/elementwise.hpp"
 #include "shorthand.hpp"
 
@@ -36,15 +37,15 @@ TEST_CASE("autograd: backward adds to the gradients that are there", "[autograd]
   (x * 10).sum().backward();
   CHECK(list(x.grad()) == List{10, 10, 10});
   CHECK_FALSE(x.grad().requires_grad());
-  // The gradient belongs to the leaf: changing what was passed in, or another gradient, does not
-  // change it.
+  // The leaf owns its gradient: a change of the tensor that was passed in, or of another gradient,
+  // does not change it.
   const Tensor seed = ones({3}), a = leaf({1.0, 1.0, 1.0}), b = leaf({1.0, 1.0, 1.0});
   (a + b).backward(seed);
   seed.fill_(9);
   a.grad().fill_(7);
   CHECK(list(b.grad()) == List{1, 1, 1});
   const Tensor c = leaf({1.0, 1.0, 1.0}), given = ones({3});
-  c.backward(given);  // a leaf by itself
+  c.backward(given);  // the root is itself a leaf
   CHECK(list(c.grad()) == List{1, 1, 1});
   given.fill_(9);
   CHECK(list(c.grad()) == List{1, 1, 1});
@@ -55,7 +56,7 @@ TEST_CASE("autograd: a gradient that cannot be written to is added to all the sa
   a.set_grad(zeros({2}));
   b.set_grad(wide);
   (a * b).sum().backward();
-  // what the caller gave stays his
+  // the caller's tensor does not change
   check_lists({{a.grad(), {3, 4}}, {b.grad(), {2, 3}}, {wide, {1, 1}}});
 }
 
@@ -101,7 +102,7 @@ TEST_CASE("autograd: a graph is freed by backward, unless it is kept", "[autogra
   CHECK_THROWS_TEXT(AutogradError, "freed", y.backward());
   CHECK_THROWS_TEXT(AutogradError, "retain_graph", y.backward());
   CHECK(list(x.grad()) == List{8});
-  // Also a part of it, through another root.
+  // The same for a shared part of the graph, through another root.
   const Tensor a = exp(x), b = a * 2, c = a * 3;
   b.backward();
   const Array before = array_of(x.grad());
@@ -151,14 +152,14 @@ TEST_CASE("autograd: shared parts are counted once each way", "[autograd]") {
     return y * y + y;
   };
   CHECK(gradient_at(powers, {2}) == List{4 * 8 + 2 * 2});
-  // A diamond whose arms have very different depths.
+  // A diamond whose branches have very different depths.
   const auto diamond = [](T x) {
     Tensor deep = x * 1;
     for (int i = 0; i < 50; ++i) deep = deep * 1.0;
     return deep + x * 5;
   };
   CHECK(gradient_at(diamond, {2}) == List{6});
-  // 2^30 paths, 30 nodes.
+  // 30 nodes, 2^30 paths.
   const auto doubled = [](T x) {
     Tensor w = x.to(DType::float64);
     for (int i = 0; i < 30; ++i) w = w + w;
@@ -173,7 +174,7 @@ TEST_CASE("autograd: gradients through views add up in their base", "[autograd]"
     return x[0] * 2 + x.slice(0, 1, 2).squeeze(0) * 3 +
            x.select(1, 1).expand({3, 2}).sum({0}).sum() + x.t()[2].sum();
   };
-  // Row 0: 2, row 1: 3; the last two terms are numbers that were broadcast over 3.
+  // Row 0: 2, row 1: 3. The last two terms are scalars that are broadcast to 3 elements.
   CHECK(gradient_at(views, {1, 2, 3, 4, 5, 6}) == List{2, 2 + 9, 2 + 3, 3, 3 + 9, 3 + 3});
   const auto overlapping = [](T y) { return y.slice(0, 0, 3) * y.slice(0, 1, 4); };
   CHECK(gradient_at(overlapping, {1, 1, 1, 1}) == List{1, 2, 2, 1});
@@ -191,13 +192,13 @@ TEST_CASE("autograd: grad() gives gradients and touches none", "[autograd]") {
   const Tensor x = leaf({2.0, 3.0}), y = leaf({5.0, 7.0});
   const Tensor mid = x * y;
   const Tensor z = (mid * mid).sum();
-  const std::vector<Tensor> g = grad(z, {x, y, mid}, true);  // an inner tensor may be asked for
+  const std::vector<Tensor> g = grad(z, {x, y, mid}, true);  // an intermediate tensor is valid
   check_lists(
       {{g[0], {2 * 10 * 5, 2 * 21 * 7}}, {g[1], {2 * 10 * 2, 2 * 21 * 3}}, {g[2], {20, 42}}});
   CHECK_FALSE((x.grad().defined() || y.grad().defined()));
   CHECK(list(grad(z, {z}, true)[0]) == List{1});
-  CHECK(list(grad(z, {x, x}, true)[1]) == list(g[0]));  // twice the same
-  // Several outputs, with weights.
+  CHECK(list(grad(z, {x, x}, true)[1]) == list(g[0]));  // the same input twice
+  // Several outputs, with incoming gradients.
   const std::vector<Tensor> h = grad(std::vector<Tensor>{mid, x * 2}, std::vector<Tensor>{x, y},
                                      std::vector<Tensor>{tensor({1.0, 0.0}), tensor({0.0, 10.0})});
   check_lists({{h[0], {5, 20}}, {h[1], {2, 0}}});
@@ -214,7 +215,7 @@ TEST_CASE("autograd: grad() of an input that plays no part", "[autograd][errors]
   CHECK_FALSE(g[1].defined());
   CHECK_THROWS_AS(grad(y(), {ones({1})}), AutogradError);  // does not require a gradient
   CHECK_THROWS_AS(grad(ones({}), {x}), AutogradError);
-  // more than one element, no weights
+  // more than one element and no incoming gradient
   CHECK_THROWS_AS(grad(x * x * ones({2}), {x}), AutogradError);
   CHECK_THROWS_AS(
       grad(std::vector<Tensor>{y(), y()}, std::vector<Tensor>{x}, std::vector<Tensor>{ones({})}),
@@ -256,8 +257,8 @@ TEST_CASE("autograd: an op of one's own", "[autograd]") {
   y.sum().backward();
   CHECK(wanted == std::vector<Bools>{{true, false}});
   CHECK(list(x.grad()) == List{2, 2});
-  // Two outputs, of which one is used: the other's gradient is undefined; an output of integers has
-  // no history.
+  // Two outputs, one of them used: the gradient of the other is undefined. An integer output has no
+  // graph.
   Bools defined;
   const std::vector<Tensor> in{x}, out{x.detach() * 3.0, x.detach() * 5.0, arange(2)};
   record_many("both", in, out, x.device(), [&](std::span<const Tensor> dys) -> Grads {
@@ -269,7 +270,7 @@ TEST_CASE("autograd: an op of one's own", "[autograd]") {
   out[0].sum().backward();
   CHECK(defined == Bools{true, false, false});
   CHECK(list(x.grad()) == List{3, 3});
-  // A wrong gradient is refused.
+  // A gradient of wrong shape, dtype or device is rejected.
   const auto with = [](T wrong) {
     const Tensor z = ones({2, 3}).requires_grad_();
     record("mine", {z}, z.detach() * 2.0,
@@ -281,7 +282,7 @@ TEST_CASE("autograd: an op of one's own", "[autograd]") {
   CHECK_THROWS_AS(with(ones({3, 2})), Error);
   CHECK_THROWS_AS(with(ones({2, 3}, {.dtype = DType::float64})), Error);
   CHECK_THROWS_AS(with(ones({2, 3}, {.device = there()})), Error);
-  CHECK_FALSE(with(Tensor()).defined());  // "none"
+  CHECK_FALSE(with(Tensor()).defined());  // undefined means "no gradient"
 }
 
 }  // namespace braid::test::on_device

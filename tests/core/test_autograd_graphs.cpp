@@ -1,4 +1,4 @@
-// Large graphs, errors in the middle of backward, backward within backward, many threads, several
+// Tests of large graphs, errors during backward, nested backward calls, many threads and several
 // devices.
 #include <pthread.h>
 
@@ -29,7 +29,7 @@ void on_small_stack(std::size_t bytes, const std::function<void()>& f) {
     }
     return nullptr;
   };
-  // The framework is not thread-safe: nothing is asserted here while f asserts there.
+  // Catch2 is not thread-safe: this thread asserts nothing while f asserts on the other one.
   const int made = pthread_create(&thread, &attributes, run, &job),
             joined = made == 0 ? pthread_join(thread, nullptr) : -1;
   REQUIRE((made == 0 && joined == 0));
@@ -37,7 +37,7 @@ void on_small_stack(std::size_t bytes, const std::function<void()>& f) {
   if (job.error) std::rethrow_exception(job.error);
 }
 
-/// y = x, recorded, with a gradient of one's own.
+/// y = x, recorded with a separate gradient function.
 Tensor hooked(T x, const std::function<void()>& f, const char* name = "hooked") {
   return record(name, {x}, x.detach() * 1.0, [f](T dy) -> Grads {
     f();
@@ -62,7 +62,7 @@ TEST_CASE("graphs: a million nodes are built, run and freed in a stack of 512 Ki
       gradient = x.grad().item<double>();
     }
     freed = x.id()->references() == 1;
-    // Freed without having run, and with the middle of the chain still held.
+    // Freed without a backward pass, while the middle of the chain is still held.
     Tensor y = x, middle;
     for (int i = 0; i < nodes; ++i) {
       y = y * 1.0;
@@ -85,7 +85,7 @@ TEST_CASE("graphs: a long chain of two-armed nodes, and of gradients of gradient
     Tensor y = x;
     for (int i = 0; i < arms; ++i) y = y + x;
     CHECK(grad(y, {x})[0].item<double>() == arms + 1);
-    // Differentiating a long graph that create_graph made.
+    // Differentiates a long graph that create_graph made.
     Tensor z = x;
     for (int i = 0; i < chain; ++i) z = z * 1.0;
     const Tensor first = grad(z * z, {x}, true, true)[0];
@@ -110,7 +110,7 @@ TEST_CASE("graphs: an error in the middle of backward leaves every gradient as i
                c = ones({2}).requires_grad_();
   b.set_grad(full({2}, 5.0));
   const Tensor held = b.grad();
-  // c's gradient is ready before the node throws, b's after it.
+  // c's gradient is ready before the node throws, b's only after it.
   const auto failing = [&](const std::function<void()>& f) {
     return (hooked(a * b, f) + c * 2 + c.sum()).sum();
   };
@@ -125,10 +125,10 @@ TEST_CASE("graphs: an error in the middle of backward leaves every gradient as i
   CHECK(unchanged());
   CHECK_THROWS_AS(failing([] { throw 7; }).backward(), int);
   CHECK(unchanged());
-  // Two roots, of which the first is fine.
+  // Two roots, of which the first succeeds.
   CHECK_THROWS_AS(backward(std::vector<Tensor>{(a * 2).sum(), failing([] { throw 7; })}), int);
   CHECK(unchanged());
-  // And then it works.
+  // Afterwards backward works.
   failing([] {}).backward();
   check_lists({{a.grad(), {1, 1}}, {b.grad(), {6, 6}}});
   CHECK(grad_enabled());
@@ -152,7 +152,7 @@ TEST_CASE("graphs: an error on another device leaves every gradient as it was",
 TEST_CASE("graphs: backward within backward, a hundred deep, and over two devices", "[autograd]") {
   for (const Device device : {here(), there()}) {
     const std::function<double(int)> nested = [&](int depth) -> double {
-      const GradMode on(true);  // backward itself records nothing
+      const GradMode on(true);  // backward itself does not record
       const Tensor x = tensor(2.0).requires_grad_();
       double inner = 0;
       const Tensor moved = hooked(x.to(device), [&] {
@@ -173,7 +173,7 @@ TEST_CASE("graphs: two threads that add to one leaf are refused in debug builds"
   own.requires_grad_();
   const Tensor first = shared * own, loss = first.sum(), other = (shared * shared).sum();
   std::string refused, allowed;
-  const HookHandle hook = first.register_hook([&](const Tensor&) {  // in the middle of backward
+  const HookHandle hook = first.register_hook([&](const Tensor&) {  // during backward
     std::thread([&] {
       try {
         other.backward();
@@ -181,13 +181,13 @@ TEST_CASE("graphs: two threads that add to one leaf are refused in debug builds"
         refused = e.what();
       }
       try {
-        static_cast<void>(grad(other, {shared}, true));  // adds to nothing
+        static_cast<void>(grad(other, {shared}, true));  // accumulates into no gradient
       } catch (const AutogradError& e) {
         allowed = e.what();
       }
     }).join();
     const GradMode recorded(true);
-    (shared * 5).sum().backward();  // inside of it, on its own thread
+    (shared * 5).sum().backward();  // nested, on its own thread
   });
   loss.backward();
   CHECK(matches(refused,
@@ -195,7 +195,7 @@ TEST_CASE("graphs: two threads that add to one leaf are refused in debug builds"
                 "got one of shape [2] in use*DataParallel"));
   CHECK(allowed == "");
   check_lists({{shared.grad(), {6, 6}}, {own.grad(), {3, 3}}});
-  other.backward();  // later it may
+  other.backward();  // afterwards it is allowed
   check_lists({{shared.grad(), {12, 12}}});
 }
 #endif
@@ -205,7 +205,7 @@ TEST_CASE("graphs: threads run disjoint graphs at once", "[autograd][threads]") 
   std::latch start(kThreads);
   std::vector<std::thread> threads;
   std::vector<int> wrong(kThreads, 0);
-  const Tensor shared = random_tensor({16, 16}, DType::float64);  // read by all
+  const Tensor shared = random_tensor({16, 16}, DType::float64);  // all threads read it
   for (std::size_t i = 0; i < kThreads; ++i)
     threads.emplace_back([&, i] {
       start.arrive_and_wait();
@@ -213,7 +213,7 @@ TEST_CASE("graphs: threads run disjoint graphs at once", "[autograd][threads]") 
       for (int round = 0; round < 50; ++round) {
         const Tensor w = random_tensor({8, 16}, DType::float64, device, i + 1).requires_grad_();
         const Tensor x = i % 2 == 0 ? shared : shared.to(device);
-        const GradMode mode(i != 5);  // it belongs to the thread
+        const GradMode mode(i != 5);  // the mode is thread-local
         const Tensor y = tanh(linear(x, w)).sum();
         wrong[i] += y.requires_grad() == (i == 5);
         if (i == 5) continue;
@@ -240,7 +240,7 @@ TEST_CASE("graphs: over several devices each gradient arrives where its leaf is"
     return (left * left).sum().to(first) + right.sum() + left.to(first).mean();
   };
   run(x, w0, w1, zero, one).backward();
-  // The same on one device.
+  // The same computation on one device.
   const Tensor v0 = w0.detach().clone().requires_grad_(),
                v1 = w1.detach().to(zero).clone().requires_grad_(),
                z = x.detach().clone().requires_grad_();
@@ -250,7 +250,7 @@ TEST_CASE("graphs: over several devices each gradient arrives where its leaf is"
     CHECK(got.grad().device() == device);
     CHECK_SAME_BITS(got.grad(), want.grad());
   }
-  // A root on the other device, and the same bits each time.
+  // A root on the other device gives the same bits each time.
   for (int i = 0; i < 20; ++i) {
     w1.set_grad({});
     const Tensor y = linear(x.to(one), w1).sum();
@@ -288,7 +288,7 @@ TEST_CASE("graphs: nothing is left of a graph", "[autograd]") {
     const Tensor z = y.sum();
     const std::size_t during = memory_stats(d).in_use;
     z.backward();
-    CHECK(memory_stats(d).in_use < during);  // what was saved is freed, though y and z still stand
+    CHECK(memory_stats(d).in_use < during);  // saved tensors are freed, though y and z still exist
     CHECK(x.grad().defined());
   }
   CHECK(memory_stats(d).in_use == before);

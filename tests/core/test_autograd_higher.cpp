@@ -1,4 +1,4 @@
-// Gradients of gradients.
+// Tests of higher-order gradients.
 #include "reference/elementwise.hpp"
 #include "shorthand.hpp"
 #include "support/child.hpp"
@@ -92,7 +92,8 @@ TEST_CASE("higher: third derivatives agree with differences of the second", "[au
 }
 
 TEST_CASE("higher: a gradient penalty", "[autograd][higher]") {
-  // The loss is the squared norm of the gradient by the input: d/dw of |w|² Σ is exact.
+  // The loss is the squared norm of the gradient by x, 3 |w|²; its derivative by w is known
+  // exactly.
   const Tensor w = random_tensor({1, 4}, DType::float64).requires_grad_(),
                x = random_tensor({3, 4}, DType::float64, {}, 2).requires_grad_();
   const Tensor y = linear(x, w);
@@ -114,7 +115,7 @@ TEST_CASE("higher: backward with create_graph leaves gradients that can be diffe
   g.backward();
   CHECK(x.grad().item<double>() == 18);
   CHECK_FALSE(x.grad().requires_grad());
-  // Without it the gradient is a plain number.
+  // Without create_graph the gradient has no graph.
   const Tensor z = at(3);
   (z * z).backward();
   CHECK_FALSE((z.grad().requires_grad() || grad(z * z, {z})[0].requires_grad()));
@@ -141,7 +142,7 @@ TEST_CASE("higher: graphs with and without create_graph free their memory", "[au
       const Tensor g = derivative(y, x), h = derivative(g * g, x);
       CHECK(h.defined());
     }
-    CHECK(x.id()->references() == 1);  // no cycle holds the leaf
+    CHECK(x.id()->references() == 1);  // the leaf is in no reference cycle
   }
 }
 

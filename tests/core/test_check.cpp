@@ -1,5 +1,5 @@
-// The assertions themselves: what fails is told, with its values, and fails the run. The hidden
-// cases fail on purpose; the others run them in a process of their own.
+// Tests of the assertions: a failure is reported with its values and fails the run. The hidden
+// cases fail on purpose; the other cases run them in a separate process.
 #include <stdexcept>
 #include <vector>
 
@@ -38,7 +38,7 @@ TEST_CASE("check: holds", "[.check][holds]") {
 
 TEST_CASE("check: a failure is told with its values and ends with a status", "[check]") {
   const ChildResult r = run_child("BRAID_DEVICE=cpu", "[.check][fails]");
-  CHECK(r.status == 9);  // failed assertions
+  CHECK(r.status == 9);  // the number of failed assertions
   for (const char* text : {"{1, 2} == {1, 3}", "the message 7", "2 == 2", "Approx(1.1",
                            "another type is thrown: other", "expected \"this\", got \"other\"",
                            "expected a text with 'a*b', got 'b then a'", "thrown: unwanted",

@@ -1,4 +1,4 @@
-// collate: items into batches.
+// Tests of collate, which combines items into batches.
 #include <array>
 #include <map>
 #include <optional>
@@ -78,7 +78,7 @@ TEST_CASE("collate: structs, containers and numbers", "[collate]") {
   CHECK(pair.second.dtype() == DType::bool_);
   CHECK(whole(collate(Whole{1, 2, kBig})) == Whole{1, 2, kBig});
   CHECK_FALSE(collate(std::vector<Labelled>{{one, {}}, {zero, {}}}).label.defined());
-  // The batch shares nothing with its items.
+  // The batch shares no memory with its items.
   const std::vector<Labelled> items{{ones({2}), ones({1})}};
   const Labelled other = collate(items);
   other.image.fill_(3);
@@ -126,7 +126,7 @@ TEST_CASE("collate: items that differ are refused by path", "[collate][errors]")
       "collate: expected items with a defined tensor, got an item 0 that has none";
   CHECK_THROWS_TEXT(ArgumentError, none, collate(std::vector<Tensor>{{}, {}}));
   CHECK_THROWS_TEXT(ArgumentError, none, collate(std::vector<Labelled>{{{}, {}}, {{}, {}}}));
-  // A part that no item has is none.
+  // A field that is undefined in all items stays undefined.
   CHECK_FALSE(collate(std::vector<Labelled>{{a, {}}, {a, {}}}).label.defined());
 }
 

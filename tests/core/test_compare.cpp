@@ -1,4 +1,4 @@
-// allclose and equal.
+// Tests of allclose and equal.
 #include "shorthand.hpp"
 
 namespace braid::test::on_device {
@@ -10,10 +10,10 @@ TEST_CASE("compare: allclose is |a - b| <= atol + rtol |b|", "[compare]") {
   CHECK_FALSE(allclose(doubles(1.001, 100.1), a, 0.9e-3, 0));
   CHECK(allclose(doubles(1.05, 100.05), a, 0, 0.06));
   CHECK_FALSE(allclose(doubles(1.05, 100.07), a, 0, 0.06));
-  // rtol counts from b.
+  // rtol is relative to b.
   CHECK(allclose(tensor({1.0}), tensor({2.0}), 0.5, 0));
   CHECK_FALSE(allclose(tensor({2.0}), tensor({1.0}), 0.5, 0));
-  // the default is 1e-5
+  // the default rtol is 1e-5
   CHECK_FALSE(allclose(a, doubles(1, 100.01)));
   CHECK((allclose(a, doubles(1, 100.0001)) && allclose(zeros({0}), zeros({0}))));
   CHECK_FALSE((allclose(zeros({2}), zeros({3})) || allclose(zeros({1}), zeros({1, 1}))));

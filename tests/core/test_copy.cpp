@@ -1,4 +1,4 @@
-// to(), clone(), contiguous(): between all types and devices, from every layout; with their
+// Tests of to(), clone() and contiguous(): between all dtypes and devices, from every layout, with
 // gradients.
 #include "shorthand.hpp"
 #include "support/gradcheck.hpp"
@@ -6,13 +6,13 @@
 namespace braid::test::on_device {
 namespace {
 
-/// What x becomes in another type: truncated to integers, != 0 as bool, rounded to floating point.
+/// Returns x converted to a dtype: truncated to integers, != 0 as bool, rounded to floating point.
 double converted(double x, DType to) {
   if (to == DType::bool_) return static_cast<double>(x != 0);
   return is_floating(to) ? reference::round_to(x, format_of(to)) : std::trunc(x);
 }
 
-/// All devices of the run, and with a CUDA device another one and the host.
+/// Returns all devices of the run. On a CUDA device: that one, another one and the host.
 std::vector<Device> places() {
   return on_cpu() ? test_devices() : std::vector<Device>{here(), there(), Device()};
 }
@@ -67,7 +67,7 @@ TEST_CASE("copy: conversions of negative numbers, of edges and of what is not fi
   check_whole({{tensor({kBig}).to(DType::float32).to(DType::int64), {kBig - 1}},
                {tensor({kBig}).to(DType::int64, true), {kBig}}});
   for (const DType t : floating_dtypes()) check_same(odd.to(t), {kNan, kInf, -kInf, -0.0});
-  // some number, no trap
+  // an unspecified number, but no trap
   for (const DType t : {DType::uint8, DType::int32, DType::int64}) {
     CHECK_NOTHROW(odd.to(t));
     CHECK_NOTHROW(huge.to(t));
@@ -126,10 +126,10 @@ TEST_CASE("copy: gradients go back to the type and device they came from", "[cop
   CHECK(y.grad().dtype() == DType::float32);
   CHECK(y.grad().device() == here());
   CHECK_EXACT(y.grad(), Array({2, 3}, 2.0));
-  // To integers and back there is no gradient.
+  // A conversion to integers passes no gradient.
   CHECK_FALSE(y.to(DType::int64).requires_grad());
   CHECK_FALSE(y.to(DType::int64).to(DType::float32).requires_grad());
-  // A gradient that arrives strided.
+  // A strided incoming gradient.
   y.to(DType::float64).backward(random_tensor({3, 2}, DType::float64).t());
   CHECK(y.grad().defined());
 }

@@ -1,5 +1,5 @@
-// Factories and the way in and out: tensor(), zeros(), arange(), from_blob(), data(), item(),
-// to_vector().
+// Tests of the factories and of element access: tensor(), zeros(), arange(), from_blob(), data(),
+// item(), to_vector().
 #include "shorthand.hpp"
 
 namespace braid::test {
@@ -23,7 +23,7 @@ TEST_CASE("create: tensor() takes nested braces", "[create]") {
   CHECK(d.dtype() == DType::float64);
   CHECK(d.device() == Device("cpu:1"));
   CHECK(d.requires_grad());
-  constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1;  // no double holds it
+  constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1;  // not representable as a double
   CHECK(whole(tensor({kBig, -kBig})) == Whole{kBig, -kBig});
   check_lists({{tensor({true, 2, 0.5}), {1, 2, 0.5}},
                {tensor(3.5), {3.5}},
@@ -164,7 +164,7 @@ TEST_CASE("create: impossible shapes are refused before anything is allocated",
     if (a < 0) CHECK_THROWS_AS(zeros({0, a}), ShapeError);
   }
   CHECK(memory_stats(Device("cpu")).allocations == before);
-  // 2^31 and 2^32 + 1 are possible where there is memory: a device with a capacity says no.
+  // 2^31 and 2^32 + 1 elements could fit into memory, so the test uses a device with a capacity.
   const Device device("cpu:1");
   set_memory_capacity(device, memory_stats(device).in_use + (std::size_t{1} << 20));
   CHECK_THROWS_AS(empty({std::int64_t{1} << 31}, {.device = device}), OutOfMemoryError);
@@ -199,7 +199,7 @@ TEST_CASE("create: from_blob uses the caller's memory and gives it back at the e
     CHECK(memory[0] == 2);
     const Tensor column = t.select(1, 0);
     t = Tensor();
-    CHECK(freed == 0);  // a view holds it
+    CHECK(freed == 0);  // a view holds the storage
     CHECK(list(column) == List{2, 8});
   }
   CHECK(freed == 1);
@@ -228,7 +228,7 @@ TEST_CASE("create: from_blob without memory is refused, unless there are no elem
                     "from_blob: expected a pointer aligned for float32, a multiple of 4, got one "
                     "that is 3 too far",
                     from_blob(bytes + 3, {1}, DType::float32, [&] { ++freed; }));
-  CHECK(freed == 0);  // the call had no effect: the memory stays the caller's
+  CHECK(freed == 0);  // the call failed, so the caller still owns the memory
 }
 
 TEST_CASE("create: item()", "[create][errors]") {

@@ -21,7 +21,7 @@ TEST_CASE("device: a type and an index", "[device]") {
   CHECK(str(Device("cpu")) == "cpu:0");
   CHECK(str(Device("cuda:3")) == "cuda:3");
   CHECK(sizeof(Device) <= 4);
-  // An index that does not fit is no other device.
+  // An index that does not fit must not become another device.
   CHECK(Device(DeviceType::cpu, 65536) != Device("cpu:0"));
   CHECK(Device(DeviceType::cpu, -65536) != Device("cpu:0"));
   CHECK_THROWS_TEXT(DeviceError, "device: expected one of cpu:0",
@@ -110,7 +110,7 @@ TEST_CASE("device: threads are set between 1 and 256", "[device][errors]") {
   CHECK(num_threads() == before);
 }
 
-// ---- what belongs to a process
+// ---- state of a whole process
 
 TEST_CASE("child: one CPU device by default", "[.child][default]") {
   CHECK(device_count(DeviceType::cpu) == 1);

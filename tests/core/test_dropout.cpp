@@ -1,4 +1,5 @@
-// Dropout: its rate, its mask as a function of the place in the whole batch, forwards.
+// Tests of dropout: the rate, the mask as a function of the position in the whole batch, forward
+// passes.
 #include "reference/norm.hpp"
 #include "shorthand.hpp"
 
@@ -78,7 +79,7 @@ TEST_CASE(
       CHECK_SAME_BITS(cat({rows(0, cut_at, plain), rows(cut_at, n - cut_at, plain)}, dim), whole);
     }
     if (dim > 0) continue;
-    // The batch's rows times others in one axis, as [batch * heads, ..].
+    // Batch rows combined with another dim in one axis, as [batch * heads, ..].
     const auto folded = [](T part) {
       return dropout(part.reshape({-1, 6}), 0.5).reshape(part.shape());
     };
@@ -96,11 +97,11 @@ TEST_CASE("dropout: random ops of a forward have streams of their own", "[dropou
     const RandomForward forward(start, {0, 0, 0, 40});
     for (int i = 0; i < 3; ++i) within.push_back(dropout(ones({40})));
     CHECK(forward.used() == 3);
-    CHECK(random_state().stream == start + 3);  // nothing of the process's streams was taken
+    CHECK(random_state().stream == start + 3);  // took none of the process's streams
   }
   for (std::size_t i = 0; i < 3; ++i) CHECK_SAME_BITS(plain[i], within[i]);
   CHECK(!equal(plain[0], plain[1]));
-  // Factories in another replica draw other numbers, dropout the same mask.
+  // In another replica, factories draw other numbers, but dropout draws the same mask.
   const auto drawn = [&](std::uint64_t replica) {
     const RandomForward forward(start, {replica, 0, 0, 40});
     return std::vector<Tensor>{rand({40}), dropout(ones({40}))};

@@ -8,8 +8,8 @@ namespace {
 
 using reference::Format;
 
-/// Every pattern of a 16-bit type: to float and back, and its value by the definition of the
-/// format.
+/// Checks every pattern of a 16-bit dtype: its conversion to float and back, and its value by the
+/// definition of the format.
 template <class H> void check_patterns(const Format& format) {
   int wrong_value = 0, wrong_return = 0;
   for (std::uint32_t pattern = 0; pattern < 65536; ++pattern) {
@@ -20,7 +20,7 @@ template <class H> void check_patterns(const Format& format) {
     const H back(value);
     if (std::isnan(want)) {
       wrong_value += !std::isnan(value);
-      // a NaN stays one; its payload may change
+      // a NaN stays a NaN; its payload may change
       wrong_return += !std::isnan(static_cast<float>(back));
       continue;
     }
@@ -31,7 +31,7 @@ template <class H> void check_patterns(const Format& format) {
   CHECK(wrong_return == 0);
 }
 
-/// H(x) is x rounded to nearest even.
+/// Returns whether H(x) is x rounded to nearest even.
 template <class H> bool rounds(float x, const Format& format) {
   const double want = reference::round_to(static_cast<double>(x), format);
   const H got(x);
@@ -40,8 +40,8 @@ template <class H> bool rounds(float x, const Format& format) {
          ((got.bits & 0x8000) != 0) == std::signbit(x);
 }
 
-/// All numbers of the format, the middle of each and its successor, and the floats on both sides of
-/// each of them; then random floats.
+/// Checks all numbers of the format, the midpoint between each and its successor, and the floats on
+/// both sides of each of them. Then checks random floats.
 template <class H> void check_rounding(const Format& format) {
   int wrong = 0;
   const auto check_near = [&](float x) {
@@ -99,9 +99,9 @@ TEST_CASE("dtype: edges of the 16-bit types", "[dtype]") {
   for (const auto& [x, bits] :
        std::vector<std::pair<float, int>>{{65504.0f, 0x7bff},
                                           {65519.99f, 0x7bff},
-                                          {65520.0f, 0x7c00},  // a tie that goes to infinity
+                                          {65520.0f, 0x7c00},  // a tie that rounds to infinity
                                           {0x1p-24f, 1},
-                                          {0x1p-25f, 0},  // a tie that goes to 0
+                                          {0x1p-25f, 0},  // a tie that rounds to 0
                                           {std::nextafter(0x1p-25f, 1.0f), 1},
                                           {-0.0f, 0x8000},
                                           {-INFINITY, 0xfc00}})
@@ -112,7 +112,7 @@ TEST_CASE("dtype: edges of the 16-bit types", "[dtype]") {
                                           {-0.0f, 0x8000},
                                           {INFINITY, 0x7f80}})
     CHECK(bfloat16(x).bits == bits);
-  // A NaN whose payload lies in the bits that are cut off stays a NaN.
+  // A NaN whose payload is only in the truncated bits stays a NaN.
   CHECK(std::isnan(static_cast<float>(bfloat16(std::bit_cast<float>(0x7f800001u)))));
   CHECK(std::isnan(static_cast<float>(float16(std::bit_cast<float>(0x7f800001u)))));
   CHECK(std::isnan(static_cast<float>(float16(std::bit_cast<float>(0xffc00000u)))));

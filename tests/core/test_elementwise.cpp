@@ -1,5 +1,5 @@
-// Elementwise operations beyond the table of test_ops.cpp: sizes that break vector loops, special
-// values in every place, mixed types, wide integers.
+// Tests of elementwise ops beyond the table of test_ops.cpp: sizes that are not multiples of
+// vectors, special values at every position, mixed dtypes, wide integers.
 #include "reference/elementwise.hpp"
 #include "reference/functions.hpp"
 #include "shorthand.hpp"
@@ -16,10 +16,10 @@ std::vector<std::int64_t> sizes() {
 struct Unary {
   const char* name;
   Tensor (*call)(T);
-  /// exact ones are computed in double: their result is rounded once
+  /// the exact ops compute in double and round their result once
   long double (*expected)(long double);
   double low = -2, high = 2, ulps = 4;  ///< range of inputs; 0 ulps: rounded once
-  bool sign_of_zero = true;             ///< that of the reference
+  bool sign_of_zero = true;             ///< must be that of the reference
 };
 
 const std::vector<Unary>& unary_ops() {
@@ -63,7 +63,7 @@ const std::vector<Unary>& unary_ops() {
   return list;
 }
 
-/// Those that this device runs.
+/// Returns the ops that this device tests.
 std::vector<Unary> my_unary_ops() {
   std::vector<Unary> list;
   for (std::size_t i = 0; i < unary_ops().size(); ++i)
@@ -75,7 +75,7 @@ double expected(const Unary& op, double x) {
   return static_cast<double>(op.expected(static_cast<long double>(x)));
 }
 
-/// The same class of number, the sign of zeros and infinities included; finite numbers near.
+/// Whether both are NaN, infinite or zero with the same sign, or finite and close to each other.
 bool same_class(double got, double want, DType t, bool sign_of_zero) {
   if (std::isnan(want)) return std::isnan(got);
   if (want == 0 && got == 0 && sign_of_zero) return std::signbit(got) == std::signbit(want);
@@ -91,13 +91,13 @@ List specials(DType t) {
   const double smallest = std::ldexp(1.0, f.min_exponent),
                largest = std::ldexp(2 - std::ldexp(1.0, 1 - f.precision), f.max_exponent);
   List list{kNan, kInf, 0.0, smallest, largest, 1.0, 0.5, 1.5, 2.5, 100.0};
-  // float16 denormals pass through float32, where they are normal
+  // float16 subnormals are computed in float32, where they are normal
   if (t != DType::float16) list.push_back(std::ldexp(1.0, f.min_exponent - f.precision + 1));
   for (std::size_t i = 0, n = list.size(); i < n; ++i) list.push_back(-list[i]);
   return list;
 }
 
-/// Every pair of these numbers, by broadcasting and as two dense vectors.
+/// Every pair of these numbers, by broadcasting and as two contiguous vectors.
 struct Pairs {
   Tensor column, line, a, b;
   Array p, q;
@@ -125,7 +125,7 @@ TEST_CASE("elementwise: functions of one tensor at every size, offset and number
       for (const std::int64_t n : sizes())
         for (const std::int64_t offset : {0, 1}) {
           Numbers numbers(static_cast<std::uint64_t>(n) + 1);
-          // keep exp inside the type
+          // keeps exp in the dtype's range
           const double scale = dtype == DType::float16 && op.high > 9 ? 0.1 : 1;
           const Tensor x = strided({n}, {1}, offset, dtype, here(), [&] {
             return numbers.uniform(op.low * scale, op.high * scale);
@@ -264,7 +264,7 @@ TEST_CASE("elementwise: two types are promoted", "[elementwise]") {
       CHECK(lt(x, y).dtype() == DType::bool_);
       CHECK_EXACT(lt(x, y), reference::zip(p, q, [](double u, double v) { return u < v; }));
     }
-  // The operands are brought to the common type before the operation.
+  // The operands are converted to the common dtype before the operation.
   CHECK(add(tensor({1.0}, {.dtype = DType::float16}), tensor({0x1p-12}, {.dtype = DType::float64}))
             .item<double>() == 1 + 0x1p-12);
   CHECK(add(tensor({1.0}, {.dtype = DType::float16}), tensor({0x1p-9}, {.dtype = DType::bfloat16}))
@@ -289,7 +289,7 @@ TEST_CASE("elementwise: a number keeps the type of the tensor", "[elementwise]")
     for (const Tensor& y : {x + 1, x - 1, x * 2, x / 2, 1 + x, 1 - x, 2 * x, 2 / x, pow(x, 2)})
       CHECK(y.dtype() == t);
   }
-  // Numbers that the type cannot hold exactly are rounded to it first.
+  // Numbers that the dtype cannot represent are rounded to it first.
   CHECK((tensor({1.0}, {.dtype = DType::bfloat16}) * 1.001).item<double>() == 1);
   for (const DType t : {DType::uint8, DType::int32, DType::int64})
     CHECK((full({2}, 5, {.dtype = t}) + 1).dtype() == t);

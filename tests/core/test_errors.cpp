@@ -1,4 +1,4 @@
-// The hierarchy of errors, what they carry, and warnings.
+// Tests of the exception hierarchy, of the data that errors carry, and of warnings.
 #include <cerrno>
 #include <mutex>
 #include <thread>
@@ -33,7 +33,7 @@ TEST_CASE("errors: one root, single inheritance", "[errors]") {
   static_assert(kIs<IoError, Error> && kIs<FormatError, IoError> && kIs<LimitError, FormatError>);
   static_assert(kIs<CommError, Error> && kIs<WorkerError, Error> && kIs<ReplicaError, Error> &&
                 kIs<InternalError, Error>);
-  // Every one is visible as a std::exception (two bases would hide it).
+  // Each converts to std::exception (two bases would make that ambiguous).
   using Calls = std::vector<std::function<void()>>;
   for (const std::function<void()>& make : Calls{
            [] { throw ShapeError("x"); }, [] { throw OutOfMemoryError(Device("cpu"), 1, 2, 3, 4); },
@@ -107,7 +107,7 @@ TEST_CASE("errors: a replica's failure keeps the original", "[errors]") {
   REQUIRE(other.cause<int>() != nullptr);
   CHECK(*other.cause<int>() == 5);
   CHECK(matches(other.what(), "Caught unknown in replica 0 on device cpu:0"));
-  // A copy of the error keeps it too.
+  // A copy of the error keeps the cause too.
   const ReplicaError copy = e;
   CHECK(copy.cause<ShapeError>() == e.cause<ShapeError>());
 }
@@ -144,10 +144,10 @@ TEST_CASE("errors: warnings go to the handler, from any thread", "[errors]") {
   const auto mine = set_warning_handler(before);
   CHECK(seen.size() == 5);
   CHECK(seen.front() == "one");
-  // What was set comes back, and can be called.
+  // The previous handler is returned, and can be called.
   mine("again");
   CHECK(seen.size() == 6);
-  // A handler may warn, or set another one, without a deadlock.
+  // A handler may warn or set another handler without a deadlock.
   int calls = 0;
   const auto outer = set_warning_handler([&](std::string_view) {
     if (++calls == 1) {

@@ -78,7 +78,8 @@ TEST_CASE(
           try {
             save_safetensors(path, {{"x", new_tensor}});
             if (faults.calls < k) break;
-            // what killed saves have left is not looked for, or no lock taken
+            // a failed search for files of killed saves, a failed lock or a failed close is no
+            // error
             CHECK((faults.failed == "list" || faults.failed == "lock" || faults.failed == "close"));
           } catch (const IoError& e) {
             CHECK(e.error_number == error);
@@ -92,9 +93,9 @@ TEST_CASE(
           if (faults.renamed == 0) {
             CHECK(!faults.failed.empty());
             if (replaces) CHECK(read_file(path) == before);
-            // What could not be removed, because that call fails too, stays; nothing else does.
+            // If the removal fails too, the temporary file stays. Nothing else stays.
             CHECK(folder.names().size() <= (replaces ? 1u : 0u) + (persistent ? 1u : 0u));
-          } else {  // the folder's own flush failed: the new file is there
+          } else {  // only the folder's fsync failed: the new file exists
             CHECK(load_safetensors(path).at("x").numel() == 200);
           }
           for (const std::string& name : folder.names()) std::remove((folder / name).c_str());
@@ -145,7 +146,7 @@ TEST_CASE("file: any failing call of a load is an IoError and leaks nothing", "[
     const WithFaults with({.fail_at = k});
     try {
       static_cast<void>(load_safetensors(path));
-      // nothing is lost when a file that was read does not close
+      // a failing close loses nothing of a file that was read
       if (faults.failed == "close") continue;
       break;
     } catch (const IoError& e) {
@@ -166,7 +167,7 @@ TEST_CASE("file: what a killed save has left is removed by the next one", "[io]"
     struct stat info{};
     return ::lstat(file.c_str(), &info) == 0;
   };
-  // A save that is under way, in another thread or process, is nobody's to remove.
+  // A save in progress, in another thread or process, must not be removed.
   io::OutputFile other(folder / "other");
   other.write("abc", 3);
   for (int i = 0; i < 3; ++i) {
@@ -177,7 +178,7 @@ TEST_CASE("file: what a killed save has left is removed by the next one", "[io]"
   other.commit();
   CHECK(read_file(folder / "other") == "abc");
   CHECK(folder.names().size() == 2);
-  // Neither is what only looks like one of ours.
+  // A file with a similar name must not be removed either.
   const std::string kept[] = {".braid-0123456789abcde.tmp", ".braid-0123456789abcdef0.tmp",
                               ".braid-0123456789abcdef", "braid-0123456789abcdef.tmp"};
   for (const std::string& name : kept) write_file(folder / name, "mine");

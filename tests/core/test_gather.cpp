@@ -1,4 +1,4 @@
-// gather and scatter: sums in the order of the index, long lines, what is refused changes nothing.
+// Tests of gather and scatter: sums in index order, long lines, rejected calls that change nothing.
 #include "reference/gather.hpp"
 #include "shorthand.hpp"
 

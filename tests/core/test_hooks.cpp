@@ -1,4 +1,4 @@
-// Hooks on gradients.
+// Tests of hooks on gradients.
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -22,7 +22,7 @@ TEST_CASE("hooks: on a leaf and on a result, seeing the whole gradient once", "[
   CHECK(of_y == std::vector<List>{{2, 20}});
   CHECK(of_x == std::vector<List>{{6, 60}});
   CHECK(list(x.grad()) == List{6, 60});
-  (x * 2.0).sum().backward();  // another graph: x's hook again, the others no more
+  (x * 2.0).sum().backward();  // another graph: x's hook runs again, the others do not
   CHECK(of_x == std::vector<List>{{6, 60}, {2, 2}});
   CHECK(of_y.size() == 1);
   CHECK(list(x.grad()) == List{8, 62});
@@ -34,10 +34,10 @@ TEST_CASE("hooks: what they return takes the gradient's place, one after another
   y.register_hook([](T g) { return g * 10.0; });
   y.register_hook([](T g) { return g + 1.0; });
   x.register_hook([](T g) { return neg(g); });
-  x.register_hook([](T) { return Tensor(); });  // keeps it
+  x.register_hook([](T) { return Tensor(); });  // returns no tensor: the gradient stays
   y.sum().backward();
   CHECK(list(x.grad()) == List{-33, -33});
-  // The gradient that a hook keeps is its own.
+  // A gradient that a hook stores is not changed by later accumulation.
   Tensor kept;
   const Tensor a = leaf({1.0});
   a.register_hook([&](T g) { kept = g; });
@@ -56,7 +56,7 @@ TEST_CASE("hooks: on views, several outputs, and a seed", "[autograd][hooks]") {
   CHECK(list(x.grad()) == List{0, 0, 2, 2});
   const Tensor root = leaf(5.0);
   root.register_hook([](T g) { return g * 7.0; });
-  root.backward();  // a leaf that is the root
+  root.backward();  // the root is itself a leaf
   CHECK(root.grad().item<double>() == 7);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("hooks: run in grad() too, for what is asked, before it is taken", "[a
   const std::vector<Tensor> got = grad(z.sum(), {x, y}, true);
   CHECK(got[0].item<double>() == 5 * 10 * 4 * 100);
   CHECK(got[1].item<double>() == 50);
-  CHECK(of_w == 0);  // nobody asked for w
+  CHECK(of_w == 0);  // w is not an input
   CHECK_FALSE(x.grad().defined());
   int accumulated = 0;
   x.register_post_accumulate_grad_hook([&](T) { ++accumulated; });
@@ -101,12 +101,12 @@ TEST_CASE("hooks: removed by their handles, which need not be kept", "[autograd]
   const auto backward = [&] { (x * 2.0).sum().backward(); };
   backward();
   handle.remove();
-  handle.remove();  // nothing more to do
+  handle.remove();  // has no effect
   HookHandle().remove();
   backward();
   CHECK(first == 1);
   CHECK(second == 2);
-  // From itself: once.
+  // A hook that removes itself runs once.
   HookHandle once;
   int calls = 0;
   once = x.register_hook([&](T) {
@@ -116,7 +116,7 @@ TEST_CASE("hooks: removed by their handles, which need not be kept", "[autograd]
   backward();
   backward();
   CHECK(calls == 1);
-  // After its tensor is gone, and with what the hook held.
+  // The hooks and what they hold are freed with their tensors; remove() is then still valid.
   auto held = std::make_shared<int>(1);
   HookHandle late;
   {
@@ -169,7 +169,7 @@ TEST_CASE("hooks: after a gradient was added, all others are there too", "[autog
   std::vector<double> seen;
   const HookHandle handle = x.register_post_accumulate_grad_hook([&](T t) {
     seen = {t.grad().item<double>(), w.grad().item<double>()};
-    t.set_grad({});  // as an optimizer in the backward does
+    t.set_grad({});  // as an optimizer does during backward
   });
   (x * w).backward();
   CHECK(seen == List{2, 1});
@@ -205,7 +205,7 @@ TEST_CASE("hooks: run on the thread of their device", "[autograd][hooks][devices
   CHECK(accumulated_b == of_there);
   CHECK(of_b != std::this_thread::get_id());
   CHECK(b.grad().item<double>() == 1);
-  // A hook of another device's leaf throws: nothing is added anywhere.
+  // If a hook of another device's leaf throws, no gradient is added anywhere.
   const HookHandle failing = b.register_hook([](T) { throw std::runtime_error("over there"); });
   CHECK_THROWS_TEXT(std::runtime_error, "over there", (a.to(there()) * b).to(here()).backward());
   CHECK(a.grad().item<double>() == 4);
@@ -216,7 +216,7 @@ TEST_CASE("hooks: no lock is held while one runs", "[autograd][hooks]") {
   const Tensor x = leaf({1.0}), other = leaf({3.0});
   double inner = 0;
   x.register_hook([&](T) {
-    // Registers, removes and runs a backward of its own.
+    // Registers and removes a hook, and runs a nested backward.
     const HookHandle handle = other.register_hook([&](T g) { inner = g.item<double>(); });
     const GradMode mode(true);
     (other * 5.0).backward();

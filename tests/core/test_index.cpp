@@ -1,5 +1,5 @@
-// index_select, embedding and operator[](Tensor): sizes, repeated and negative indices, gradients
-// in order, wrong indices.
+// Tests of index_select, embedding and operator[](Tensor): sizes, repeated and negative indices,
+// gradients in index order, invalid indices.
 #include "reference/index.hpp"
 #include "reference/reduce.hpp"
 #include "shorthand.hpp"
@@ -15,7 +15,7 @@ Tensor indices(const Sizes& shape, std::int64_t below, Device device = here(),
   });
 }
 
-/// dy added to the rows it came from, in the order of the index, each sum in the type.
+/// Adds dy to the rows it came from, in index order; each sum is rounded to the dtype.
 Array scattered(const Array& dy, const Array& index, const Sizes& table, DType t) {
   Array g(table);
   const std::int64_t width = reference::at(table, 1), rows = reference::at(table, 0);
@@ -108,7 +108,7 @@ TEST_CASE("index: an index out of range is refused, wherever it stands", "[index
       INFO(wrong << " at " << place);
       CHECK_THROWS_TEXT(IndexError, str("embedding: expected indices in [0, 4), got ", wrong),
                         awaited(embedding(table, tensor(v))));
-      if (wrong == -1) continue;  // the last row, for the others
+      if (wrong == -1) continue;  // valid for the others: the last row
       CHECK_THROWS_TEXT(IndexError, "index_select: expected indices in [-4, 4), got ",
                         awaited(index_select(table, 0, tensor(v))));
       CHECK_THROWS_AS(awaited(index_select(table, 1, tensor(v))), IndexError);

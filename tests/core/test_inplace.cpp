@@ -1,5 +1,5 @@
-// Changes in place: every layout of target and source, memory between the elements untouched, and
-// when autograd refuses them.
+// Tests of in-place changes: every layout of target and source, memory between the elements that
+// must not change, and when autograd rejects them.
 #include "reference/activations.hpp"
 #include "reference/elementwise.hpp"
 #include "shorthand.hpp"
@@ -12,8 +12,8 @@ struct InPlace {
   const char* name;
   std::function<T(T, T)> call;
   std::function<double(double, double)> expected;
-  bool floating = false;  ///< of floating-point numbers only
-  /// "add_: ": what its texts begin with.
+  bool floating = false;  ///< for floating-point tensors only
+  /// "add_: ", with which its error texts begin.
   [[nodiscard]] std::string prefix() const {
     const std::string whole = name;  // zero_ is fill_ with 0
     return (whole == "zero_" ? "fill_" : whole.substr(0, whole.find(' '))) + ": ";
@@ -50,7 +50,7 @@ const std::vector<InPlace>& with_a_tensor() {
   return list;
 }
 
-/// All of the memory under a tensor.
+/// Returns all elements of a tensor's storage.
 List memory_of(T t) {
   const std::int64_t n = static_cast<std::int64_t>(t.storage()->bytes() / size_of(t.dtype()));
   return array_of(make_tensor_on(t.storage(), Shape{n}, Shape{1}, 0, t.dtype())).data;
@@ -100,11 +100,11 @@ TEST_CASE("in place: a tensor by itself, and by parts of itself", "[inplace]") {
   a = array_of(x);
   x.mul_(x);
   CHECK_EXACT(x, reference::map(a, [](double v) { return v * v; }));
-  // Other parts of the same storage that do not overlap.
+  // Parts of the same storage that do not overlap.
   a = array_of(x);
   x[0].copy_(x[3]);
   for (std::int64_t j = 0; j < 4; ++j) CHECK(array_of(x)[j] == a[12 + j]);
-  // Overlapping ones: as if the source had been copied first, or refused; never a mixture.
+  // Overlapping parts: the source is read as if copied first, or the call is rejected.
   const auto as_if_copied = [](T target, T source, T whole) {
     const Array before = array_of(whole), t = array_of(target), s = array_of(source);
     try {
@@ -138,7 +138,7 @@ TEST_CASE("in place: what does not fit is refused and changes nothing", "[inplac
   CHECK_THROWS_TEXT(DTypeError, "sub_: expected numbers, got bool", truth.sub_(1));
   CHECK(x.version() == 0);
   CHECK(truth.version() == 0);
-  // A target whose elements share memory has no one result.
+  // A target whose elements share memory has no well-defined result.
   const Tensor wide = tensor({{1.0}, {2.0}}).expand({2, 3});
   for (const InPlace& op : with_a_tensor())
     CHECK_THROWS_TEXT(LayoutError,
@@ -165,7 +165,7 @@ TEST_CASE("in place: copy_ converts and crosses devices", "[inplace]") {
             });
         CHECK_EXACT(target, want);
       }
-  // No history of integers.
+  // Integers have no graph.
   const Tensor n = zeros({2}, {.dtype = DType::int64});
   n.copy_(tensor({1.5, 2.5}).requires_grad_());
   CHECK((!n.requires_grad() && n.is_leaf()));
@@ -182,7 +182,7 @@ TEST_CASE("in place: autograd refuses leaves that require a gradient, and views"
     CHECK_THROWS_TEXT(AutogradError,
                       op.prefix() + "expected a tensor that is not a leaf requiring grad",
                       op.call(w, ones({2, 3})));
-    for (const Tensor& view : {w[0], w.t(), y[0]})  // the last one of what is recorded
+    for (const Tensor& view : {w[0], w.t(), y[0]})  // the last is of a recorded result
       CHECK_THROWS_AS(op.call(view, ones({1})), AutogradError);
   }
   CHECK_EXACT(w, before);
@@ -193,7 +193,7 @@ TEST_CASE("in place: autograd refuses leaves that require a gradient, and views"
   CHECK(w.version() == 2);
   CHECK(w.requires_grad());
   CHECK(w.is_leaf());
-  // Numbers only, without history.
+  // detach() has no graph, so its values may change.
   CHECK_NOTHROW(w.detach().fill_(3));
 }
 
@@ -207,7 +207,7 @@ TEST_CASE("in place: changes of what an op made are recorded", "[inplace][gradie
   }
   CHECK_GRAD([](T a, T b) { return zeros({2, 3}, {.dtype = DType::float64}).add_(a).mul_(b); }, x,
              y);
-  // A fresh tensor that takes part now has a history.
+  // A new tensor becomes part of the graph when a recorded tensor is copied to it.
   const Tensor buffer = zeros({2, 3}, {.dtype = DType::float64});
   buffer.copy_(x);
   CHECK(buffer.requires_grad());
@@ -232,14 +232,14 @@ TEST_CASE(
       to.copy_(from);
       CHECK(to.storage()->version() > version);
       CHECK(to.device() == there);
-      // array_of reads in place: it makes no memory on the devices.
+      // array_of reads without a copy: it allocates nothing on the devices.
       CHECK_EXACT(to, reference::generate({4, 6}, [a = array_of(from)](const Sizes& i) {
                     return reference::broadcast_value(a, i);
                   }));
     }
   CHECK(memory_stats(there).allocations == there_before);
   CHECK(memory_stats(x.device()).allocations == here_before);
-  // The gradient arrives where the source is.
+  // The gradient arrives on the source's device.
   const Tensor source = random_tensor({4, 6}).requires_grad_();
   const Tensor target = zeros({4, 6}, {.device = there});
   target.copy_(source);
@@ -259,7 +259,7 @@ TEST_CASE("in place: a change of what backward needs is found", "[inplace][error
   }
   {
     const Tensor y = exp(x), z = y.sum();
-    y.mul_(2.0);  // exp keeps its result
+    y.mul_(2.0);  // exp saves its result
     CHECK_THROWS_TEXT(AutogradError, "backward: expected *version 0*got *version 1*saved by exp",
                       z.backward());
   }
@@ -269,7 +269,7 @@ TEST_CASE("in place: a change of what backward needs is found", "[inplace][error
     CHECK_THROWS_AS(z.backward(), AutogradError);
   }
   const Tensor y = x + 1.0, z = (y + y).sum();
-  y.add_(1.0);  // add keeps nothing
+  y.add_(1.0);  // add saves nothing
   CHECK_NOTHROW(z.backward());
   CHECK(list(x.grad()) == List{2, 2, 2});
 }
@@ -290,7 +290,7 @@ TEST_CASE(
     return x.mul_(x);
   };
   CHECK_GRAD(doubled, random_tensor({2, 3}, DType::float64).requires_grad_());
-  // Nothing is left of the graph: it holds no cycle.
+  // The graph is freed, so it has no reference cycle.
   const std::size_t before = memory_stats(here()).in_use;
   for (int i = 0; i < 3; ++i) {
     const Tensor w = ones({1000}).requires_grad_(), x = w * 1.0;
@@ -314,7 +314,7 @@ TEST_CASE("in place: integers refuse numbers that they cannot hold", "[inplace][
   CHECK_THROWS_TEXT(DTypeError, "add_: expected *bool*got int64", b.add_(tensor({1, 2})));
   CHECK_THROWS_TEXT(DTypeError, "add: expected a whole alpha for bool, got 0.5", add(b, b, 0.5));
   CHECK((i.version() == 0 && b.version() == 0));
-  // What PyTorch computes.
+  // The same results as PyTorch.
   check_lists({{i, {10, 20, 30}},
                {b, {1, 0}},
                {add(i, i.to(DType::float32), 0.5), {15, 30, 45}},
@@ -369,7 +369,7 @@ TEST_CASE("in place: on a temporary that is a view, that is held, or that is the
   x.reshape({2, 6})[1].mul_(3);
   x.flatten().narrow(0, 0, 1).copy_(tensor({7.0}));
   CHECK(list(x) == List{7, 2, 2, 2, 1, 1, 3, 3, 3, 3, 3, 3});
-  // a variable holds the copy
+  // x[index] as a variable is a copy
   const Tensor rows = x[index];
   rows.zero_();
   rows[0].fill_(5);
@@ -379,11 +379,11 @@ TEST_CASE("in place: on a temporary that is a view, that is held, or that is the
   copy.view({3, 4})[0].zero_();
   CHECK(list(copy)[0] == 0);
   CHECK(list(x)[0] == 7);
-  // the value of the call is what is wanted
+  // calls on temporaries, whose results are used
   const Tensor made = zeros({3}).fill_(1), sum = (made + made).mul_(2),
                scaled = tensor({1, 2}).to(DType::float32).div_(2), mine = x[index].clone().zero_();
   check_lists({{made, {1, 1, 1}}, {sum, {4, 4, 4}}, {scaled, {0.5, 1}}});
-  const Tensor& bound = ones({2}).mul_(3);  // lives on
+  const Tensor& bound = ones({2}).mul_(3);  // lifetime is extended
   CHECK(list(bound) == List{3, 3});
   CHECK(mine.shape() == Shape{2, 4});
 }

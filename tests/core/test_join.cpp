@@ -1,4 +1,4 @@
-// cat, stack and split: sizes, types, empty parts, errors.
+// Tests of cat, stack and split: sizes, dtypes, empty parts, errors.
 #include "reference/index.hpp"
 #include "reference/views.hpp"
 #include "shorthand.hpp"
@@ -50,7 +50,7 @@ TEST_CASE("join: stack puts a new dim anywhere", "[join]") {
   }
   CHECK(list(stack({tensor(1.0), tensor(2.0)})) == List{1, 2});
   CHECK(stack({zeros({0}), zeros({0})}).shape() == Shape{2, 0});
-  // One part is copied.
+  // A single part is copied.
   const Tensor x = random_tensor({2, 3});
   CHECK_FALSE(cat({x}).storage() == x.storage());
   CHECK_FALSE(stack({x}).storage() == x.storage());
@@ -67,7 +67,7 @@ TEST_CASE("join: many parts, one of them several times", "[join][gradients]") {
   Array want({2, 3});
   for (std::int64_t i = 0; i < 360; ++i) want[i % 6] += array_of(w)[i];
   CHECK_CLOSE(x.grad(), want, tolerance(DType::float64));
-  // Only what wants a gradient gets one.
+  // Only parts that require a gradient receive one.
   const Tensor a = random_tensor({1, 2}, DType::float64).requires_grad_(),
                b = random_tensor({2, 2}, DType::float64);
   cat({b, a, b}).sum().backward();

@@ -1,4 +1,4 @@
-// linear(): sizes, layouts, bias, empty ones, errors.
+// Tests of linear(): sizes, layouts, bias, empty tensors, errors.
 #include "reference/matmul.hpp"
 #include "reference/reduce.hpp"
 #include "shorthand.hpp"

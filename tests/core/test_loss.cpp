@@ -1,4 +1,4 @@
-// cross_entropy and mse_loss: sizes, extreme values, wrong labels, empty ones.
+// Tests of cross_entropy and mse_loss: sizes, extreme values, invalid labels, empty tensors.
 #include "reference/softmax.hpp"
 #include "shorthand.hpp"
 
@@ -11,7 +11,7 @@ Tensor labels(std::int64_t rows, std::int64_t classes, Device device = here()) {
                  [&] { return static_cast<double>(numbers.integer(0, classes)); });
 }
 
-/// (softmax - onehot) scale.
+/// Computes (softmax - onehot) scale.
 Array cross_entropy_gradient(const Array& x, const Array& y, double scale) {
   Array g = reference::softmax(x, 1);
   for (std::int64_t i = 0; i < y.size(); ++i)
@@ -117,7 +117,7 @@ TEST_CASE("mse_loss: values and gradients at every size, type, device and number
   CHECK_CLOSE(mse_loss(big, other), want, tolerance(DType::float32));
   CHECK_CLOSE(mse_loss(big.reshape({-1, 7}).t(), other.reshape({-1, 7}).t()), want,
               tolerance(DType::float32));
-  // Empty ones.
+  // Empty tensors.
   CHECK(std::isnan(mse_loss(zeros({0}), zeros({0})).item<double>()));
   CHECK(mse_loss(zeros({0, 2}), zeros({0, 2}), Reduction::sum).item<double>() == 0);
 }

@@ -1,5 +1,5 @@
-// The twin X_sum of every loss: its sum is the loss with Reduction::sum to the bit, its count what
-// the mean divides by; it refuses what the loss refuses.
+// Tests of the sum form X_sum of every loss. Its sum is bitwise equal to the loss with
+// Reduction::sum, its count is the divisor of the mean, and it rejects what the loss rejects.
 #include "shorthand.hpp"
 
 namespace braid::test::on_device {
@@ -15,7 +15,7 @@ struct Twins {
   double count = 12;  ///< for x [4, 3]
 };
 
-/// Of functions with a struct of options as their last argument.
+/// For functions whose last argument is a struct of options.
 template <class Options, class F, class S>
 Twins by_options(const char* name, F loss, S sum, double count = 12) {
   return {name, [loss](T x, Reduction r) { return loss(x, Options{.reduction = r}); },

@@ -1,13 +1,13 @@
-// Matrix products: sizes that break tilings, every layout of both sides, batches, empty ones,
-// errors.
+// Tests of matrix products: sizes that are not multiples of tiles, every layout of both sides,
+// batches, empty tensors, errors.
 #include "reference/matmul.hpp"
 #include "shorthand.hpp"
 
 namespace braid::test::on_device {
 namespace {
 
-/// Within (K + 2) u (|A| |B|)ᵢⱼ of the exact product, u of the accumulator, and the rounding of the
-/// result.
+/// Checks that c is within (K + 2) u (|A| |B|)ᵢⱼ of the exact product, with u of the accumulator,
+/// plus the rounding of the result.
 std::string judge(const Tensor& c, const Array& a, const Array& b) {
   if (!is_floating(c.dtype())) return exact(c, reference::matmul(a, b));
   const double k = static_cast<double>(a.shape.back()),
@@ -97,7 +97,7 @@ TEST_CASE("matmul: vectors and batches", "[matmul]") {
       if (a.size() > 2) CHECK(check(x.transpose(-1, -2).contiguous().transpose(-1, -2), y) == "");
       if (a.size() > 2) CHECK(check(x.transpose(0, 1).contiguous().transpose(0, 1), y) == "");
     }
-  // Batches that repeat by stride 0.
+  // Batches with stride 0.
   const Tensor x = random_tensor({1, 3, 4}).expand({5, 3, 4}), y = random_tensor({5, 4, 2});
   CHECK(check(x, y) == "");
   CHECK(check(x, y.slice(0, 0, 1).expand({5, 4, 2})) == "");
@@ -148,7 +148,7 @@ TEST_CASE("matmul: the number of threads does not change a bit", "[matmul]") {
   for (const auto& [m, k, n] : std::vector<std::array<std::int64_t, 3>>{
            {65, 33, 129}, {200, 120, 90}, {3, 1000, 300}, {300, 1000, 3}})
     for (const DType t : {DType::float32, DType::float64, DType::bfloat16}) {
-      // that a repetition gives the same bits is seen at the smaller size
+      // the smaller sizes show that a second run gives the same bits
       if (emulated() && m * k * n > 300000) continue;
       const Tensor a = random_tensor({m, k}, t), b = random_tensor({k, n}, t);
       set_num_threads(1);
@@ -179,7 +179,7 @@ TEST_CASE("matmul: NaN and infinity go where they belong", "[matmul]") {
         if (!ok) FAIL_CHECK(n << ": [" << i << ", " << j << "] is " << v);
       }
   }
-  // 0 * inf is NaN, not skipped.
+  // 0 * inf is NaN: zeros must not be skipped.
   CHECK(std::isnan(matmul(tensor({{0.0}}), tensor({{kInf}})).item<double>()));
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("matmul: what does not fit is refused", "[matmul][errors]") {
   CHECK_THROWS_TEXT(
       DTypeError, "matmul: expected one dtype, got float16 and bfloat16",
       matmul(zeros({2, 3}, {.dtype = DType::float16}), zeros({3, 2}, {.dtype = DType::bfloat16})));
-  // A product of two vectors that both broadcast to a huge one.
+  // A product of two vectors that broadcast to a huge matrix.
   const std::int64_t huge = std::int64_t{1} << 40;
   CHECK_THROWS_AS(matmul(zeros({1, 1}).expand({huge, 1}), zeros({1, 1}).expand({1, huge})),
                   ShapeError);

@@ -1,5 +1,5 @@
-// Memory of a device as a program sees it: accounting, capacity, failing allocations; what is left
-// after an error, and that the next operation works.
+// Tests of a device's memory as a program sees it: accounting, capacity, failing allocations, the
+// state after an error, and the operation after it.
 #include "shorthand.hpp"
 
 namespace braid::test::on_device {
@@ -16,8 +16,8 @@ struct Restore {
   }
 };
 
-/// A small training step's forward and backward: two layers, a loss. Leaves gradients in w1, w2,
-/// table.
+/// The forward and backward of a small training step: two layers and a loss. Leaves gradients in
+/// w1, w2, table.
 struct Scenario {
   Device device;
   Tensor table, w1, b1, w2, index, labels;
@@ -62,7 +62,7 @@ TEST_CASE("memory: in_use follows the tensors, each device by itself", "[memory]
   }
   CHECK(memory_stats(one).in_use == base);
   CHECK(memory_stats(zero).in_use == other);
-  // A view keeps all of it.
+  // A view keeps the whole storage alive.
   Tensor a = empty({1 << 18}, {.device = one});
   const Tensor view = a[5];
   a = Tensor();
@@ -89,7 +89,7 @@ TEST_CASE("memory: peak, counts, cache", "[memory]") {
   CHECK(memory_stats(d).cached == 0);
   reset_peak_memory(d);
   CHECK(memory_stats(d).peak == memory_stats(d).in_use);
-  // No element, no request.
+  // A tensor without elements makes no request.
   const std::uint64_t requests = memory_stats(d).allocations;
   const Tensor none = empty({0, 7}, {.device = d});
   CHECK(memory_stats(d).allocations == requests);
@@ -114,7 +114,7 @@ TEST_CASE("memory: a request over the capacity says what was there, and the next
     CHECK(e.retryable());
     CHECK(e.requested >= 4 * kMiB);
     CHECK(e.requested < 5 * kMiB);
-    if (on_cpu()) CHECK(e.cached == 0);  // a GPU keeps the rest of a segment in which `small` lives
+    if (on_cpu()) CHECK(e.cached == 0);  // a GPU keeps the rest of the segment that holds `small`
     INFO(e.what());
     CHECK((matches(e.what(), str(d)) && matches(e.what(), "expected 4194304 free bytes, got ")));
   }
@@ -122,9 +122,9 @@ TEST_CASE("memory: a request over the capacity says what was there, and the next
   CHECK(memory_stats(d).in_use == in_use);
   CHECK((small + small).sum().item<double>() == 200);
   CHECK_NOTHROW(empty({1 << 17}, {.device = d}));
-  // The other device has all the memory it wants.
+  // The other device has no limit.
   CHECK_NOTHROW(empty({1 << 20}, {.device = here()}));
-  // An operation whose result does not fit leaves its inputs alone.
+  // An op whose result does not fit leaves its inputs unchanged.
   const Tensor column = random_tensor({1000, 1}, DType::float32, d);
   const Array values = array_of(column);
   CHECK_THROWS_AS(column + column.t(), OutOfMemoryError);
@@ -143,15 +143,15 @@ TEST_CASE(
   const Restore restore{d};
   empty_cache(d);
   set_memory_capacity(d, memory_stats(d).in_use + 3 * kMiB);
-  { const Tensor a = empty({2, 1 << 18}, {.device = d}); }  // 2 MiB, kept in the cache
+  { const Tensor a = empty({2, 1 << 18}, {.device = d}); }  // 2 MiB, which the cache keeps
   const MemoryStats before = memory_stats(d);
   CHECK(before.cached >= 2 * kMiB);
-  CHECK_NOTHROW(empty({(1 << 18) * 5 / 2}, {.device = d}));  // 2.5 MiB: only without the cache
+  CHECK_NOTHROW(empty({(1 << 18) * 5 / 2}, {.device = d}));  // 2.5 MiB: fits only without the cache
   CHECK(memory_stats(d).retries == before.retries + 1);
   CHECK(memory_stats(d).failures == before.failures);
   const Tensor a = ones({1 << 18}, {.device = d});
   set_memory_capacity(d, 1000);
-  // a GPU keeps the rest of the segment in which `a` lives
+  // a GPU keeps the rest of the segment that holds `a`
   if (on_cpu()) CHECK(memory_stats(d).cached == 0);
   CHECK_THROWS_AS(empty({10}, {.device = d}), OutOfMemoryError);
   CHECK(a[77].item<double>() == 1);
@@ -176,7 +176,7 @@ TEST_CASE(
     for (std::size_t i = 0; i < gradients.size(); ++i)
       CHECK_SAME_BITS(s.parameters()[i].grad(), gradients[i]);
   };
-  /// Steps whose k-th allocation fails until none does; `check` follows each failure.
+  /// Runs steps whose k-th allocation fails until no step fails; `check` runs after each failure.
   const auto fail_each = [&](bool persistent, const std::function<void(std::uint64_t)>& check) {
     for (std::uint64_t k = 1;; ++k) {
       REQUIRE(k < 1000);
@@ -209,7 +209,7 @@ TEST_CASE(
         clean = clean && !p.grad().defined() && p.version() == 0;
       CHECK(clean);
       if (k % 5 != 1) return;
-      // The next step is the step of a run that never failed.
+      // The next step equals the step of a run that never failed.
       CHECK(s.run() == loss);
       has_gradients();
       s.zero_grad();

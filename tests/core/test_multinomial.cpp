@@ -1,5 +1,4 @@
-// multinomial: the right frequencies, nothing of weight 0, each once without replacement, wrong
-// weights refused.
+// Tests of multinomial: frequencies, weights of 0, draws without replacement, invalid weights.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -18,12 +17,12 @@ std::int64_t distinct(T t) {
   return static_cast<std::int64_t>(std::set<std::int64_t>(v.begin(), v.end()).size());
 }
 
-/// Pearson's χ² of how often each key came against how often it should.
+/// Returns Pearson's χ² of the observed counts against the expected counts of each key.
 template <class K>
 double chi_square(const std::map<K, double>& expected, std::map<K, double> counts) {
   double sum = 0;
   for (const auto& [key, n] : expected) sum += (counts[key] - n) * (counts[key] - n) / n;
-  CHECK(counts.size() == expected.size());  // nothing else came
+  CHECK(counts.size() == expected.size());  // no unexpected keys
   return sum;
 }
 
@@ -33,7 +32,7 @@ TEST_CASE("multinomial: frequencies with replacement are the weights'", "[random
   manual_seed(1);
   const std::int64_t n = cut(20000, 4000);
   for (const DType dtype : floating_dtypes()) {
-    // A weight of 0 in front, in the middle and at the end; the sum is not 1.
+    // Weights of 0 at the front, in the middle and at the end; the sum is not 1.
     const Tensor drawn = multinomial(weights({0, 1, 0, 4, 0.5, 2.5, 0}, dtype), n, true);
     INFO(dtype);
     CHECK((drawn.shape() == Shape{n} && drawn.dtype() == DType::int64 && drawn.device() == here()));
@@ -58,7 +57,7 @@ TEST_CASE("multinomial: rows are drawn for themselves", "[random]") {
   CHECK(std::fabs(ones / static_cast<double>(n) - 0.25) <
         5 * std::sqrt(0.1875 / static_cast<double>(n)));
   CHECK(whole(drawn[1]) == Whole(static_cast<std::size_t>(n), 0));
-  // Rows of equal weights are not the same draws; one sample a row is a column.
+  // Rows of equal weights have independent draws. One sample per row gives a column.
   const Tensor many = multinomial(on_device::ones({50, 20}), 1, false, 4);
   CHECK(many.shape() == Shape{50, 1});
   CHECK(distinct(many) > 10);
@@ -69,8 +68,8 @@ TEST_CASE("multinomial: without replacement each comes once, in the order of the
           "[random]") {
   manual_seed(2);
   for (const std::int64_t n : {1, 2, 5, 300}) CHECK(distinct(multinomial(rand({n}) + 0.1, n)) == n);
-  // Ordered pairs of three: first i with w_i / 8, then j with w_j of what is left. The category of
-  // weight 0 never comes.
+  // Ordered pairs out of three: first i with probability w_i / 8, then j with w_j of the remaining
+  // weight. The category of weight 0 never occurs.
   const List w{1, 2, 0, 5};
   const std::int64_t trials = cut(20000, 4000);
   const Whole pairs = whole(multinomial(weights(w).expand({trials, 4}), 2));
@@ -95,10 +94,10 @@ TEST_CASE("multinomial: weights of any size", "[random]") {
                {drawn({1, least, 0}, 2), {0, 1}},
                {drawn({0, most, 0}, 1), {1}},
                {drawn({0, least}, 100, true).sum(), {100}}});
-  const Whole halves = whole(drawn({most, most}, 100, true));  // a sum beyond all numbers
+  const Whole halves = whole(drawn({most, most}, 100, true));  // the sum overflows
   CHECK((std::count(halves.begin(), halves.end(), 0) > 20 &&
          std::count(halves.begin(), halves.end(), 1) > 20));
-  // A long row, whose running sums are made in pieces: nothing of weight 0 is drawn.
+  // A long row, whose cumulative sums are computed in pieces: no element of weight 0 is drawn.
   const std::int64_t n = cut(100'000, 5'000);
   const Tensor w = where(lt(rand({n}, {.seed = 8}), 0.01), rand({n}, {.seed = 9}), 0.0);
   const List weight = list(w);
@@ -120,7 +119,7 @@ TEST_CASE("multinomial: the seed decides, and no gradient is recorded", "[random
     manual_seed(9);
     CHECK(draw() == first);
     const Whole own = draw(9);
-    CHECK(draw() == second);  // a seed of its own moves nothing
+    CHECK(draw() == second);  // an explicit seed does not change the global stream
     CHECK(draw(9) == own);
     CHECK_FALSE(multinomial(w, 20, replacement).requires_grad());
   }

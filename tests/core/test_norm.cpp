@@ -1,5 +1,5 @@
-// Normalisations beyond the table of ops: sizes that break tilings, threads, running statistics,
-// NaN, and that both forms of each backward agree.
+// Tests of normalisations beyond the table of ops: sizes that are not multiples of tiles, threads,
+// running statistics, NaN, and the agreement of both forms of each backward pass.
 #include <thread>
 
 #include "reference/norm.hpp"
@@ -10,8 +10,8 @@ namespace {
 
 using Norm = std::function<Tensor(T x, T weight, T bias)>;
 
-/// Gradients by the fused kernels against those of recorded ops, which create_graph chooses; and
-/// the same bits for 1 and 3 threads.
+/// Compares the gradients of the fused kernels with those of recorded ops, which create_graph
+/// selects. 1 and 3 threads must give the same bits.
 void check_backward(const std::string& name, const Norm& norm, const Shape& shape,
                     const Shape& affine) {
   const KeepThreads keep;
@@ -107,7 +107,7 @@ TEST_CASE("batch norm: running statistics as PyTorch keeps them", "[norm]") {
   const Tensor x = random_tensor({6, 3}, DType::float32, here(), 7), mean = zeros({3}),
                var = ones({3}), batches = zeros({}, {.dtype = DType::int64});
   const Array a = array_of(x);
-  /// The statistics after a step that counts by `factor`, from these.
+  /// Checks the statistics after a step with weight `factor` from these start values.
   const auto check = [&](double factor, double start_mean, double start_var) {
     Array m({3}), v({3});
     for (std::int64_t c = 0; c < 3; ++c) {
@@ -126,14 +126,14 @@ TEST_CASE("batch norm: running statistics as PyTorch keeps them", "[norm]") {
   check(0.1, 0, 1);
   CHECK(batches.item<int>() == 1);
   CHECK(mean.version() > version);
-  // Without momentum: the mean over all batches; the first one replaces what was there.
+  // Without momentum: the mean over all batches. The first batch replaces the old values.
   mean.fill_(9), var.fill_(9), batches.fill_(0);
   for (int step = 1; step <= 3; ++step) {
     (void)batch_norm(x, RunningStatistics{mean, var, batches, {}}, {}, {}, true);
     check(1, 0, 0);
     CHECK(batches.item<int>() == step);
   }
-  // Evaluation and refused calls change nothing.
+  // Evaluation and rejected calls change nothing.
   const Tensor before = mean.clone();
   (void)batch_norm(x, mean, var);
   CHECK_THROWS_AS(batch_norm(x[0].unsqueeze(0), mean, var, {}, {}, true), ArgumentError);
@@ -151,7 +151,7 @@ TEST_CASE("batch norm: many threads, one step after the other", "[norm]") {
         (void)batch_norm(x, RunningStatistics{mean, var, batches, 0.5}, {}, {}, true);
     });
   for (std::thread& t : workers) t.join();
-  CHECK(batches.item<int>() == threads * steps);  // no step was lost
+  CHECK(batches.item<int>() == threads * steps);  // no step is lost
   CHECK(std::fabs(list(mean)[0] - (1 - std::pow(0.5, threads * steps))) < 1e-6);
 }
 

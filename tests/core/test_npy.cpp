@@ -11,7 +11,7 @@ std::string golden(const std::string& name) {
   return tests_dir() + "/goldens/numpy/" + name + ".npy";
 }
 Tensor read(const std::string& bytes) { return load_npy(as_bytes(bytes)); }
-/// A version 1 file with this header.
+/// Returns a version 1 file with this header.
 std::string file_of(const std::string& header, const std::string& data = "") {
   std::string bytes("\x93NUMPY\1\0", 8);
   bytes += static_cast<char>(header.size() & 255);
@@ -37,7 +37,7 @@ TEST_CASE("npy: round trips of every type, shape and layout", "[io][npy]") {
     INFO(name);
     save_npy(folder / "x.npy", tensor);
     CHECK(identical(load_npy(folder / "x.npy"), tensor));
-    // byte for byte what numpy writes
+    // the same bytes as numpy writes
     if (name != "fortran") CHECK(read_file(folder / "x.npy") == read_file(golden(name)));
   }
   const Tensor turned = arange(12, {.dtype = DType::float32}).reshape({3, 4}).transpose(0, 1);
@@ -111,7 +111,7 @@ TEST_CASE("npy: hostile headers", "[io][npy][errors]") {
   const std::string whole = file_of(good, data);
   for (std::size_t length = 0; length < whole.size(); ++length)
     CHECK_THROWS_AS(read(whole.substr(0, length)), FormatError);
-  // any flipped bit: a tensor of these bytes or a FormatError, nothing else
+  // Any flipped bit gives a tensor of these bytes or a FormatError, nothing else.
   for (std::size_t at = 0; at < whole.size() * 8; ++at) {
     std::string flipped = whole;
     flipped[at / 8] = static_cast<char>(flipped[at / 8] ^ (1 << at % 8));

@@ -1,5 +1,5 @@
-// Every bad input of the table is refused by exact type and text, and the arguments stay as they
-// were.
+// Checks that every bad input of the table throws the exact type and text and leaves the arguments
+// unchanged.
 #include <iostream>
 #include <regex>
 
@@ -9,7 +9,7 @@
 namespace braid::test::on_device {
 namespace {
 
-/// Empty if the tensor is what it was.
+/// Returns "" if the tensor is unchanged, else the difference.
 std::string changed(const Noted& n) {
   if (n.tensor.shape() != n.shape || n.tensor.strides() != n.strides)
     return "its shape was changed";
@@ -17,7 +17,7 @@ std::string changed(const Noted& n) {
   return same_bits(n.tensor, n.copy);
 }
 
-/// Empty if the call is refused as it should be.
+/// Returns "" if the call throws as expected, else the problem.
 std::string wrong_about(const BadInput& bad, std::size_t& arguments) {
   std::vector<Noted> list;
   noted_tensors() = &list;

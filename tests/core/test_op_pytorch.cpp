@@ -1,5 +1,5 @@
-// Every op of the table against PyTorch's float64 values and gradients (tests/goldens/ops), in
-// every type, layout and on every device.
+// Compares every op of the table with PyTorch's float64 values and gradients (tests/goldens/ops),
+// in every dtype and layout and on every device.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -18,7 +18,7 @@
 namespace braid::test::on_device {
 namespace {
 
-/// The largest error so far, in units of what is allowed, and where.
+/// The largest error so far, in units of the tolerance, and its location.
 struct Worst {
   double units = 0;
   std::string where;
@@ -27,7 +27,7 @@ std::ostream& operator<<(std::ostream& out, const Worst& w) {
   return out << w.units << " of the bound (" << w.where << ")";
 }
 
-/// One call of a case and what came of it.
+/// One call of a case, and its results.
 struct Call {
   const OpCase& c;
   const Sample& s;
@@ -63,7 +63,7 @@ std::string both(const Array& want, const Tensor& got) {
   return out.str();
 }
 
-/// Of a gradient: four times what sums of some hundred terms may differ by.
+/// Error of a gradient in units of four times tolerance(dtype).
 double gradient_units(const Tensor& got, const Array& want) {
   if (sizes_of(got.shape()) != want.shape) return INFINITY;
   const Array y = array_of(got);
@@ -77,15 +77,15 @@ double gradient_units(const Tensor& got, const Array& want) {
   return largest;
 }
 
-/// A run over the whole table.
+/// The state of a run over the whole table.
 struct Comparison {
   Worst values, gradients, in_float32, theirs_in_float32;
   std::int64_t cells = 0, gradient_checks = 0;
-  /// of a case: what an entry finds, and whether it differs
+  /// for each case: the matches of each entry, and whether they differ
   std::map<std::string, std::map<const Difference*, std::map<std::string, bool>>> declared;
-  /// what declared_difference() said: the same is asked in every layout
+  /// cached results of declared_difference(): every layout needs the same ones
   std::map<std::pair<const OpCase*, std::string>, const Difference*> asked;
-  /// each shown once, not for every type and layout
+  /// each failure is shown once, not for every dtype and layout
   std::set<std::string> failed;
 
   void fail(const std::string& what, const std::string& text) {
@@ -99,7 +99,8 @@ struct Comparison {
     return asked[{&c, what}] = declared_difference(c, what);
   }
 
-  /// `error` in units of what is allowed: counted, declared in the case, or a failure.
+  /// Evaluates `error`, in units of the tolerance: counts it, matches a declared difference, or
+  /// fails.
   template <class Text>
   void judge(const Call& r, const std::string& what, double error, Worst& worst, const Text& text) {
     const bool differs = !(error <= 1);
@@ -112,7 +113,7 @@ struct Comparison {
            str(r.where(what), ": ", error, " of what is allowed: ", text()));
   }
 
-  /// Every entry of the case finds something, and all of that differs.
+  /// Every entry of the case must match something, and all its matches must differ.
   void check_declared(const OpCase& c) {
     for (const Difference& d : c.differs) {
       const auto& found = declared[c.name()][&d];
@@ -142,7 +143,7 @@ struct Comparison {
                                   " gradients, we ", got.size()));
     for (std::size_t i = 0, input = 0; i < got.size(); ++i, ++input) {
       while (!is_floating(r.inputs[input].dtype())) ++input;
-      // No gradient and zeros are the same.
+      // An undefined gradient and zeros are equal.
       const Array none(sizes_of(leaves[i].shape()));
       const Tensor mine = got[i].defined() ? got[i] : tensor_of(none, leaves[i].dtype());
       const Array theirs = answer.gradients[i].value_or(none);
@@ -153,7 +154,7 @@ struct Comparison {
     }
   }
 
-  /// PyTorch's float32 beside ours.
+  /// Measures PyTorch's float32 errors and Braid's.
   void compare_float32(const Call& r, const Answer& answer) {
     REQUIRE(answer.float32.size() == answer.outputs.size());
     for (std::size_t k = 0; k < r.outputs.size(); ++k) {
@@ -186,7 +187,7 @@ struct Comparison {
   }
 };
 
-/// Where not every layout runs: dense, and one with steps.
+/// For samples that do not run in every layout: the contiguous one, and one with steps.
 std::vector<std::vector<Layout>> two_layouts(const OpCase& c, const Sample& s) {
   std::vector<std::vector<Layout>> both(2);
   for (const Array& a : s.inputs) {
@@ -225,7 +226,7 @@ TEST_CASE("ops: values and gradients agree with PyTorch's float64", "[ops][pytor
           const std::size_t gradient_every = emulated() ? 6 : 1;
           std::size_t n = 0;
           for (const auto& layout : combinations) {
-            // Where elements repeat, a layout holds fewer numbers than the golden has.
+            // If elements repeat, a layout holds fewer numbers than the golden.
             if (std::any_of(layout.begin(), layout.end(), [](auto& l) { return l.repeats; }))
               continue;
             const bool with_float32 =

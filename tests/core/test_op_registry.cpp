@@ -1,5 +1,5 @@
-// The table of ops is complete: what a public header declares has a case, or stands below with the
-// reason why not, and each of its parameters has bad inputs.
+// Checks that the table of ops is complete: every declaration of a public header has a case, or is
+// listed below with a reason, and each of its parameters has bad inputs.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +16,7 @@
 namespace braid::test {
 namespace {
 
-/// Declared in core/ops or as a member of Tensor, and no op of the table.
+/// The names that core/ops or Tensor declares but that are no op of the table, with the reasons.
 std::map<std::string, std::string> not_in_the_table() {
   std::map<std::string, std::string> list;
   const auto add = [&](const char* reason, const char* words) {
@@ -41,13 +41,13 @@ std::map<std::string, std::string> not_in_the_table() {
 struct Parameter {
   std::string type, name;
 };
-/// Parameters of all overloads of a name, each once; or the fields of a struct.
+/// The parameters of all overloads of a name, each once; or the fields of a struct.
 using Declarations = std::map<std::string, std::vector<Parameter>>;
 struct Header {
   Declarations functions, structs;
 };
 
-/// "const Shape& dims = {}, bool keepdim = false"; of fields "Tensor mean, var" too.
+/// Parses "const Shape& dims = {}, bool keepdim = false", or the fields "Tensor mean, var".
 void add_parameters(std::vector<Parameter>& list, const std::string& text) {
   std::string part;
   int depth = 0;
@@ -60,7 +60,7 @@ void add_parameters(std::vector<Parameter>& list, const std::string& text) {
     std::string words = part.substr(0, part.find(" = "));
     part.clear();
     if (words.empty()) continue;
-    const std::size_t space = words.rfind(' ') + 1;  // 0: of the type before
+    const std::size_t space = words.rfind(' ') + 1;  // 0: the previous type applies
     const Parameter p{space == 0 ? list.back().type : words.substr(0, space - 1),
                       words.substr(space)};
     if (std::none_of(list.begin(), list.end(), [&](auto& k) { return k.name == p.name; }))
@@ -68,8 +68,9 @@ void add_parameters(std::vector<Parameter>& list, const std::string& text) {
   }
 }
 
-/// As clang-format leaves a header: a function begins a line with its result, a member of Tensor
-/// that is an op does so after two spaces and gives tensors, and a field has a line of its own.
+/// Reads a header formatted by clang-format. A function begins a line with its result type. A
+/// member of Tensor that is an op is indented by two spaces and returns tensors. Each field has a
+/// separate line.
 void read(std::istream& in, bool members, Header& header) {
   const auto next = [&](std::string& line) {
     if (!std::getline(in, line)) return false;
@@ -136,16 +137,16 @@ std::vector<Parameter> fields_of(const Parameter& p) {
   return found == headers().structs.end() ? std::vector<Parameter>() : found->second;
 }
 
-/// A bool, an enumeration, or a struct of such.
+/// Whether p is a bool, an enumeration, or a struct of those.
 bool any_value_is_right(const Parameter& p) {
   const std::vector<Parameter> fields = fields_of(p);
-  if (fields.empty())  // Keep and Unbiased: a bool and nothing that becomes one
+  if (fields.empty())  // Keep and Unbiased convert only from bool
     return p.type == "bool" || p.type == "Reduction" || p.type == "Keep" || p.type == "Unbiased";
   return std::all_of(fields.begin(), fields.end(), any_value_is_right);
 }
 
-/// The parameters that need bad inputs: of a struct its fields, where one of them has any or is
-/// excused, else the struct as a whole.
+/// Returns the parameters that need bad inputs. A struct counts by its fields if one of them has
+/// bad inputs or is excused, else as a whole.
 std::vector<Parameter> to_be_wrong(const std::string& op, const std::set<std::string>& named) {
   std::vector<Parameter> list;
   for (const Parameter& p : headers().functions.at(op)) {
@@ -187,11 +188,11 @@ TEST_CASE("registry: every declared op is in the table, or excused", "[ops][regi
 
 TEST_CASE("registry: every declared op is called with random arguments, or excused",
           "[ops][registry]") {
-  std::set<std::string> called{// of memory that nobody wrote, or that somebody else owns
+  std::set<std::string> called{// of uninitialised memory, or of memory that the caller owns
                                "empty", "empty_like", "from_blob",
-                               // of autograd: backward stands for it
+                               // of autograd: calls of backward cover it
                                "grad",
-                               // what ops in place ask first
+                               // checked first by in-place ops
                                "kept"};
   static const std::regex call(
       "\\b(CALL|ONE|TWO|REAL|OVER|MEMBER|IN_PLACE)\\((\\w+::)?(\\w+(\\[\\])?)");
@@ -204,7 +205,7 @@ TEST_CASE("registry: every declared op is called with random arguments, or excus
   }
   for (const auto& [name, parameters] : headers().functions) {
     INFO(name << ": tests/fuzz/calls_of_ops.cpp, calls_of_nn.cpp");
-    CHECK((called.contains(name) || name.ends_with("_sum")));  // a loss's other half
+    CHECK((called.contains(name) || name.ends_with("_sum")));  // the sum form of a loss
   }
 }
 

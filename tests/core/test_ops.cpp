@@ -1,4 +1,5 @@
-// Every op of the table (op_cases.hpp) against its reference, over types, layouts and devices.
+// Compares every op of the table (op_cases.hpp) with its reference, over dtypes, layouts and
+// devices.
 #include <iostream>
 #include <map>
 #include <set>
@@ -83,10 +84,10 @@ TEST_CASE("ops: every op agrees with its reference in every type and layout on e
 TEST_CASE("ops: a layout does not change a bit of what is not a sum", "[ops]") {
   std::size_t number = 0;
   for (const OpCase& c : op_cases()) {
-    // sums may go through memory in its own order
+    // sums may be added in memory order, which depends on the layout
     if (c.accuracy == Accuracy::bound || !mine(number++)) continue;
     for (const DType dtype : c.dtypes) {
-      // what `again` was made of: most layouts hold the same numbers
+      // the inputs of `again`: most layouts hold the same numbers
       std::vector<std::vector<double>> values;
       std::vector<Tensor> again;
       for (const auto& layout : layout_combinations(c)) {
@@ -127,7 +128,7 @@ TEST_CASE("ops: every device gives the same bits", "[ops]") {
 TEST_CASE("ops: tensors of two devices are refused by name", "[ops][errors]") {
   int refused = 0;
   for (const OpCase& c : op_cases()) {
-    // that one is made of several ops
+    // this case consists of several ops
     if (c.inputs.size() < 2 || c.across_devices || c.variant == "one tensor twice") continue;
     for (std::size_t other = 0; other < c.inputs.size(); ++other) {
       std::vector<Tensor> inputs = inputs_of(c, DType::float32, dense(c), here());
@@ -181,7 +182,7 @@ TEST_CASE("ops: under no_grad, and for numbers that are not floating point, noth
     INFO(c.name());
     bool recorded = false;
     for (const Tensor& y : c.call(inputs)) recorded = recorded || y.requires_grad();
-    const bool itself = c.op == "contiguous";  // the very tensor
+    const bool itself = c.op == "contiguous";  // returns the same tensor
     CHECK(recorded == (c.differentiable || itself));
     NoGrad guard;
     for (const Tensor& y : c.call(inputs))

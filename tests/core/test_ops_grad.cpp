@@ -1,4 +1,4 @@
-// The gradient of every op of the table, and the gradient of the gradient.
+// Checks the gradient and the second gradient of every op of the table.
 #include <braid/core/autograd.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
@@ -11,8 +11,8 @@
 namespace braid::test::on_device {
 namespace {
 
-/// BRAID_TEST_SEEDS: so many random points, and of layouts the gradients alone, without
-/// differences. For runs that repeat what another has shown in full.
+/// BRAID_TEST_SEEDS: the number of random points. If it is set, layouts compare gradients only,
+/// without differences. For runs that repeat what another run has checked completely.
 bool brief() { return std::getenv("BRAID_TEST_SEEDS") != nullptr; }
 std::uint64_t seeds() {
   const char* text = std::getenv("BRAID_TEST_SEEDS");
@@ -35,8 +35,8 @@ std::vector<Tensor> leaves_of(const std::vector<Tensor>& inputs) {
   return leaves;
 }
 
-/// Gradients of every result by every input, and the gradients of these by inputs and incoming
-/// gradients: without differences, for given random directions.
+/// Computes the gradients of every result by every input, and the gradients of these by inputs and
+/// incoming gradients, without differences, for fixed random directions.
 std::vector<Tensor> two_gradients(const OpCase& c, const std::vector<Tensor>& inputs,
                                   Device device) {
   const std::vector<Tensor> leaves = leaves_of(inputs);
@@ -61,11 +61,11 @@ std::vector<Tensor> two_gradients(const OpCase& c, const std::vector<Tensor>& in
   return all;
 }
 
-/// Both checks at a point, counted.
+/// The checks at a point, with counters.
 struct Checks {
   std::int64_t gradients = 0, second = 0, as_cpu = 0;
-  /// Gradients and gradients of gradients are those of dense tensors on the CPU, which differences
-  /// confirm: what an emulated device or a brief run can afford for every layout.
+  /// Checks that both gradients equal those of contiguous tensors on the CPU, which differences
+  /// confirm. This is fast enough for every layout on an emulated device or in a brief run.
   void against_cpu(const OpCase& c, const std::vector<Tensor>& inputs, const std::string& where) {
     std::vector<Tensor> copies;
     for (const Tensor& t : inputs)
@@ -93,8 +93,8 @@ struct Checks {
 };
 
 /// Runs both checks for every differentiable case whose number is in this share. Emulated devices
-/// compare with the CPU, where the whole Jacobian is checked;
-/// differences, there along two random directions, and layouts they divide among them.
+/// compare with the CPU, where the whole Jacobian is checked. They divide among them the layouts
+/// and the differences, which they take along two random directions.
 void check_share(std::size_t share, std::size_t of) {
   std::size_t number = 0, cases = 0;
   Checks checks;
@@ -112,17 +112,17 @@ void check_share(std::size_t share, std::size_t of) {
     if (!mine(number)) continue;
     for (std::uint64_t seed = 1; seed <= seeds(); ++seed)
       checks.at(c, point(c, DType::float64, dense(c), seed), str("seed ", seed), seed == 1);
-    // Every layout of every input, the others dense.
+    // Every layout of every input, with the others contiguous.
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
       for (const Layout& l : layouts(c.inputs[i].shape)) {
-        // equal elements have no derivative there
+        // not differentiable at equal elements
         if (l.name == "contiguous" || (c.kinks && l.repeats)) continue;
         std::vector<Layout> layout = dense(c);
         layout[i] = l;
         check(point(c, DType::float64, layout, 9), str("input ", i, " ", l.name));
       }
     }
-    // Only one of the inputs wants a gradient.
+    // Only one of the inputs requires a gradient.
     for (std::size_t i = 0; c.inputs.size() > 1 && i < c.inputs.size(); ++i) {
       std::vector<Tensor> inputs = point(c, DType::float64, dense(c), 5);
       if (!inputs[i].requires_grad()) continue;
@@ -183,8 +183,8 @@ TEST_CASE("gradients: of float32, float16 and bfloat16 agree with float64", "[op
 }
 
 TEST_CASE("gradients: a wrong gradient is found", "[ops][gradients]") {
-  // The check itself: an op whose gradient is off by one part in 500, one whose gradients are
-  // swapped, one that forgets an input.
+  // Tests the check itself: an op whose gradient is off by one part in 500, one whose gradients are
+  // swapped, and one that ignores an input.
   const Tensor x = random_tensor({2, 3}, DType::float64).requires_grad_(),
                y = random_tensor({2, 3}, DType::float64, {}, 2).requires_grad_();
   const auto product = [](double of_a, double of_b, bool swapped) {

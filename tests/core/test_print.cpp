@@ -1,4 +1,4 @@
-// Printed tensors: by hand, and against PyTorch's text (goldens/print.txt).
+// Tests of printed tensors: by explicit texts, and against PyTorch's text (goldens/print.txt).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -37,8 +37,8 @@ constexpr float kNanf = std::numeric_limits<float>::quiet_NaN();
 
 }  // namespace
 
-// What the goldens at the end do not show. The expected texts are PyTorch's, with true for True,
-// [0, 3] for (0, 3), dtype=float64 for dtype=torch.float64.
+// Cases that the goldens at the end do not cover. The expected texts are PyTorch's, with true for
+// True, [0, 3] for (0, 3), dtype=float64 for dtype=torch.float64.
 
 TEST_CASE("print: four digits, one column width; whole floats end in a point", "[print]") {
   check_printed({{of<float>({1.5f, 2, 3, 4, 5, 6}, {2, 3}),
@@ -57,7 +57,7 @@ TEST_CASE("print: scientific where magnitudes differ by more than 1000, above 1e
                  {floats({1001, 1}), "tensor([1.0010e+03, 1.0000e+00])"},
                  {floats({100000000}), "tensor([100000000.])"},
                  {floats({100000008}), "tensor([1.0000e+08])"},
-                 // the float nearest to 1e-4 is below it
+                 // the float nearest to 1e-4 is less than 1e-4
                  {floats({0.0001f, 0.05f}), "tensor([1.0000e-04, 5.0000e-02])"},
                  {floats({0.00011f, 0.05f}), "tensor([0.0001, 0.0500])"},
                  {floats({4.0046e-11f, 1.0f}), "tensor([4.0046e-11, 1.0000e+00])"},
@@ -92,7 +92,7 @@ TEST_CASE("print: blocks are parted by blank lines, lines break at 80 columns", 
       {{counting({2, 2, 2}),
         "tensor([[[0, 1],\n         [2, 3]],\n\n        [[4, 5],\n         [6, 7]]])"},
        {counting({2, 1, 1, 2}), "tensor([[[[0, 1]]],\n\n\n        [[[2, 3]]]])"},
-       // 80 - 7 columns for elements of 2 + 2: 18 a line
+       // 80 - 7 columns for elements of 2 + 2 columns: 18 per line
        {counting({20}),
         "tensor([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,\n"
         "        18, 19])"},
@@ -103,7 +103,7 @@ TEST_CASE("print: blocks are parted by blank lines, lines break at 80 columns", 
 
 TEST_CASE("print: above 1000 elements three items stay at each end; any strides", "[print]") {
   CHECK(str(counting({1000})).find("...") == std::string::npos);
-  // Only what is shown decides how: the large number in the middle is not.
+  // Only the shown elements decide the format: the large number in the middle is not shown.
   const Tensor large = ones({2000}), x = counting({2, 3});
   large[1000].fill_(1e9);
   check_printed(
@@ -130,7 +130,7 @@ TEST_CASE("print: suffixes in PyTorch's order", "[print]") {
       {{leaf, "tensor([[ 1.0000, -2.0000,  0.5000]], requires_grad=true)"},
        {wide, "tensor([1.], dtype=float64, requires_grad=true)"},
        {made, "tensor([[ 2., -4.,  1.]], grad_fn=<double>)"},
-       // A suffix that would pass column 80 goes to a line of its own.
+       // A suffix that would exceed column 80 goes on a separate line.
        {row,
         "tensor([0.5000, 1.5000, 2.5000, 3.5000, 4.5000, 5.5000, 6.5000], dtype=float64,\n       "
         "requires_grad=true)"}});
@@ -153,7 +153,7 @@ TEST_CASE("print: numbers on any device, of every type and layout, are those on 
 }
 
 TEST_CASE("print: another device is named", "[print]") {
-  if (device_count(DeviceType::cpu) < 2) return;  // the run with BRAID_CPU_DEVICES=2 comes here
+  if (device_count(DeviceType::cpu) < 2) return;  // tested in the run with BRAID_CPU_DEVICES=2
   CHECK(str(zeros({0}, {.device = Device("cpu:1")})) == "tensor([], device='cpu:1')");
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("print: whole lines from any thread", "[print]") {
     int t = -1, i = -1, a = 0, b = 0;
     REQUIRE(std::sscanf(line, "thread %d line %d shape [%d, %d]\n", &t, &i, &a, &b) == 4);
     REQUIRE((t >= 0 && t < kThreads && a == 30 && b == 5));
-    CHECK(i == next[static_cast<std::size_t>(t)]++);  // a thread's own lines keep their order
+    CHECK(i == next[static_cast<std::size_t>(t)]++);  // the lines of one thread keep their order
   }
   std::fclose(file);
   CHECK(lines == kThreads * kLines);
@@ -215,7 +215,7 @@ TEST_CASE("print: every golden tensor, and a strided view of it, prints as PyTor
     if (value.dim() >= 2 && value.numel() > 0 && !wants_grad) {
       const Tensor view = value.transpose(0, 1).contiguous().transpose(0, 1);
       CHECK(str(view) == text);
-      strided += !view.is_contiguous();  // views of one row or column are dense
+      strided += !view.is_contiguous();  // views of one row or column are contiguous
     }
     if (wants_grad) value.requires_grad_();
     CHECK(str(value) == text);

@@ -1,4 +1,4 @@
-// The dtype in which two operands meet: docs/notes/dtypes.md, against what PyTorch says
+// Tests of dtype promotion for two operands: docs/notes/dtypes.md, and PyTorch's results
 // (goldens/promotion.txt).
 #include <cstdlib>
 #include <map>
@@ -66,7 +66,7 @@ TEST_CASE("promotion: every pair of dtypes, and every dtype beside numbers, is P
 }
 
 TEST_CASE("promotion: what differs from PyTorch, as docs/notes/dtypes.md says", "[dtype]") {
-  // A tensor without dimensions counts like any other.
+  // A tensor of rank 0 counts like any other.
   CHECK((ones({2}) + ones({}, {.dtype = DType::float64})).dtype() == DType::float64);
 }
 

@@ -1,5 +1,5 @@
-// Random factories: moments, seeds, streams; the same numbers on every device and with any number
-// of threads.
+// Tests of the random factories: moments, seeds, streams, and the same numbers on every device and
+// with any number of threads.
 #include <set>
 
 #include "shorthand.hpp"
@@ -26,7 +26,7 @@ Moments moments(const List& v) {
   return m;
 }
 
-/// Pearson's χ² of counts that should be equal.
+/// Returns Pearson's χ² of counts that should be equal.
 double chi_square(const List& counts) {
   double total = 0, sum = 0;
   for (const double c : counts) total += c;
@@ -49,7 +49,7 @@ TEST_CASE("random: normal numbers are normal", "[random]") {
     CHECK(std::fabs(m.skew) < 5 * std::sqrt(6 / 200000.0));
     CHECK(std::fabs(m.kurtosis - 3) <
           5 * std::sqrt(24 / 200000.0) + (t == DType::bfloat16 ? 2e-2 : 0));
-    // By the distribution: 20 equally likely bins; neighbours, also at a distance, are not related.
+    // The distribution in 20 equally likely bins; elements at distance 1 and 2 are uncorrelated.
     List bins(20, 0);
     double related1 = 0, related2 = 0;
     for (std::size_t i = 0; i < v.size(); ++i) {
@@ -87,7 +87,7 @@ TEST_CASE("random: uniform numbers are uniform in [0, 1)", "[random]") {
     CHECK(std::fabs(moments(v).mean - 0.5) <
           5 * std::sqrt(1 / 12.0 / 200000.0) + (size_of(t) == 2 ? 2e-3 : 0));
   }
-  // float64 has more than the 24 bits of a float32.
+  // float64 numbers have more than the 24 bits of a float32.
   int fine = 0;
   for (const double x : list(rand({1000}, {.dtype = DType::float64, .seed = 1})))
     fine += x != static_cast<double>(static_cast<float>(x));
@@ -137,7 +137,7 @@ TEST_CASE("random: permutations hold every number once", "[random]") {
     if (n > 0) CHECK((*distinct.begin() == 0 && *distinct.rbegin() == n - 1));
   }
   CHECK(randperm(3).dtype() == DType::int64);
-  // Every order of 3 is equally likely.
+  // Every permutation of 3 is equally likely.
   List counts(27, 0);
   manual_seed(6);
   for (int i = 0; i < 6000; ++i) {
@@ -170,7 +170,7 @@ TEST_CASE("random: the same bits on every device and with any number of threads"
           CHECK_SAME_BITS(braid::rand({n}, p), flat);
           CHECK_SAME_BITS(randint(0, 1000003, {n}, {.device = device, .seed = 7}), integers);
         }
-      // Element i depends on i alone: a shorter tensor is the beginning of a longer one.
+      // Element i depends only on i: a shorter tensor is a prefix of a longer one.
       const TensorOptions p{.device = here(), .dtype = t, .seed = 7};
       CHECK_SAME_BITS(braid::randn({n + 13}, p).slice(0, 0, n), normal);
       CHECK_SAME_BITS(braid::rand({n, 2}, p).flatten().slice(0, 0, n), flat);
@@ -181,7 +181,7 @@ TEST_CASE("random: a seed decides everything", "[random]") {
   manual_seed(42);
   CHECK(initial_seed() == 42);
   const Tensor a = randn({100}), b = randn({100}), c = randint(0, 100, {50}), d = randperm(20);
-  CHECK(same_bits(a, b) != "");  // each call has its own stream
+  CHECK(same_bits(a, b) != "");  // each call uses a new stream
   manual_seed(42);
   CHECK_SAME_BITS(randn({100}), a);
   CHECK_SAME_BITS(randn({100}), b);
@@ -189,7 +189,7 @@ TEST_CASE("random: a seed decides everything", "[random]") {
   CHECK_SAME_BITS(randperm(20), d);
   manual_seed(43);
   CHECK(same_bits(randn({100}), a) != "");
-  // A seed of its own does not move the global stream, and does not depend on it.
+  // An explicit seed neither advances the global stream nor depends on it.
   manual_seed(42);
   const Tensor own = randn({100}, {.seed = 5});
   CHECK_SAME_BITS(randn({100}), a);
@@ -201,7 +201,7 @@ TEST_CASE("random: a seed decides everything", "[random]") {
 }
 
 TEST_CASE("random: streams and seeds do not repeat each other", "[random]") {
-  // 64 tensors of 64 bits' worth: all first elements distinct.
+  // The first elements of 300 streams and of 303 seeds are all distinct.
   manual_seed(0);
   std::set<double> seen;
   const auto draw = [&](std::optional<std::uint64_t> seed) {

@@ -1,12 +1,12 @@
-// Reductions: sizes, every set of dims, the error bound of sums, fixed order, empty ones, NaN,
-// errors.
+// Tests of reductions: sizes, every set of dims, the error bound of sums, fixed order, empty
+// tensors, NaN, errors.
 #include "reference/reduce.hpp"
 #include "shorthand.hpp"
 
 namespace braid::test::on_device {
 namespace {
 
-/// Within (⌈log2 n⌉ + 2) u Σ|x| of the exact sum, and the rounding of the result.
+/// Checks that y is within (⌈log2 n⌉ + 2) u Σ|x| of the exact sum, plus the rounding of the result.
 std::string judge_sum(const Tensor& y, const Array& a, const Sizes& dims, bool keepdim,
                       bool take_mean) {
   const Array want =
@@ -21,7 +21,7 @@ std::string judge_sum(const Tensor& y, const Array& a, const Sizes& dims, bool k
   return within_bound(y, want, reference::map(sums, [=](double s) { return s * factor; }));
 }
 
-/// All subsets of the dims.
+/// Returns all nonempty subsets of the dims.
 std::vector<Sizes> subsets(int rank) {
   std::vector<Sizes> list;
   for (int mask = 1; mask < 1 << rank; ++mask) {
@@ -93,8 +93,7 @@ TEST_CASE(
 }
 
 TEST_CASE("reduce: long sums keep their digits", "[reduce]") {
-  // A naive float32 sum of 2^24 + ones stands still; 16-bit types overflow or stand still at 256
-  // and 2048.
+  // A naive float32 sum of ones stops growing at 2^24; those of 16-bit dtypes stop at 256 and 2048.
   const std::int64_t n = cut(1 << 20, 1 << 16);
   const Tensor ones32 = ones({3, n});
   CHECK(sum(ones32).item<double>() == 3.0 * static_cast<double>(n));
@@ -105,7 +104,7 @@ TEST_CASE("reduce: long sums keep their digits", "[reduce]") {
   constexpr std::int64_t kBig = (std::int64_t{1} << 60) + 1;
   check_whole({{sum(of(4096, 1, DType::bfloat16)), {4096}},
                {sum(of(4096, 1, DType::float16)), {4096}},
-               {mean(of(100000, 2, DType::float16)), {2}},  // the sum does not fit into the type
+               {mean(of(100000, 2, DType::float16)), {2}},  // the sum overflows the dtype
                {sum(of(1000, 100000, DType::int32)), {100000000}},
                {sum(of(70000, 100000, DType::int32)), {7000000000}},
                {sum(of(1000, 255, DType::uint8)), {255000}},
@@ -122,7 +121,7 @@ TEST_CASE("reduce: empty ones, and a single number", "[reduce][errors]") {
   CHECK(sum(zeros({0}, {.dtype = DType::int32})).dtype() == DType::int64);
   CHECK_EXACT(mean(zeros({0})), Array(Sizes{}, kNan));
   CHECK_EXACT(mean(zeros({2, 0}), {1}), Array({2}, kNan));
-  // Nothing is asked of nothing; else max and min refuse: op_cases_reduce.cpp.
+  // An empty result is valid for all of them; otherwise max and min throw (op_cases_reduce.cpp).
   check_shapes({{sum(zeros({3, 0}), {0}), {0}},
                 {mean(zeros({2, 0}), {0}), {0}},
                 {max(zeros({2, 0}), {0}), {0}},
@@ -132,7 +131,7 @@ TEST_CASE("reduce: empty ones, and a single number", "[reduce][errors]") {
   CHECK_THROWS_TEXT(IndexError, "sum: ", sum(tensor(1.0), {1}));
   CHECK_THROWS_TEXT(ShapeError, "max: expected *got *", max(zeros({2, 0}), {1}));
   CHECK_THROWS_TEXT(ShapeError, "min: expected *got *", min(zeros({0, 3}), {0}));
-  // Their gradients have the shape of the input.
+  // The gradients have the shape of the input.
   const Tensor x = zeros({3, 0}, {.requires_grad = true}),
                y = zeros({0, 2}, {.requires_grad = true}), one = tensor(2.5);
   sum(x).backward();
@@ -183,7 +182,7 @@ TEST_CASE("reduce: gradients beyond the table", "[reduce][gradients]") {
               tolerance(DType::float64));
   CHECK(pulled(sum(x, {1}), {x}, random_tensor({5, 3}, DType::float64).t())[0].shape() ==
         x.shape());
-  // Ties within one group of several: an even share, groups apart.
+  // Ties within one of several groups share the gradient evenly.
   const Tensor t = tensor({{1.0, 1.0, 0.0}, {2.0, 3.0, 3.0}}).requires_grad_();
   CHECK(list(grad(max(t, {1}).sum(), {t})[0]) == List{0.5, 0.5, 0, 0, 0.5, 0.5});
 }

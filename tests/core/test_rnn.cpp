@@ -1,5 +1,5 @@
-// Recurrent layers beyond the table of ops: sizes that break tiles, numbers of threads, both ways
-// of the gradient, changes in place, lengths beside x.
+// Tests of recurrent layers beyond the table of ops: sizes that are not multiples of tiles, numbers
+// of threads, both forms of the gradient, in-place changes, lengths.
 #include "reference/rnn.hpp"
 #include "shorthand.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 using Kind = reference::Recurrent;
 const std::vector<Kind> kKinds{Kind::lstm, Kind::gru, Kind::tanh, Kind::relu};
 
-/// A layer with its input and state; all want gradients.
+/// A layer with its input and state; all require gradients.
 struct Layer {
   Kind kind;
   Tensor x, h, c;
@@ -40,7 +40,7 @@ struct Layer {
     list.insert(list.end(), {w.w_ih, w.w_hh, w.b_ih, w.b_hh});
     return list;
   }
-  /// A number that all results go into, with weights of their own.
+  /// Returns a weighted sum of all results.
   [[nodiscard]] Tensor loss(const RnnOptions& options = {}) const {
     const LstmResult y = (*this)(options);
     const auto weighted = [](const Tensor& t, std::uint64_t seed) {
@@ -118,7 +118,7 @@ TEST_CASE("rnn: the fused gradient and the one made of recorded ops are one", "[
 }
 
 TEST_CASE("rnn: a third derivative", "[rnn][gradients]") {
-  // y'' of h' = tanh(w x): all of the orders are plain calculus.
+  // The first three derivatives of h' = tanh(w x) by w, compared with explicit formulas.
   const Tensor w = tensor({{0.5}}, {.dtype = DType::float64}).requires_grad_(),
                x = tensor({{{0.8}}}, {.dtype = DType::float64});
   const Tensor zero = zeros({1, 1}, {.dtype = DType::float64});

@@ -1,4 +1,4 @@
-// What is saved is loaded: types, shapes, metadata, files.
+// Tests that saved tensors load unchanged: dtypes, shapes, metadata, files.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-/// Dense, of the bytes 1, 2, 3, … (bool: 1, 0, 1, …).
+/// Returns a contiguous tensor of the bytes 1, 2, 3, … (bool: 1, 0, 1, …).
 Tensor patterned(const Shape& shape, DType dtype) {
   Tensor t = make_tensor(shape, dtype, Device());
   auto* bytes = static_cast<unsigned char*>(t.impl()->data());
@@ -203,7 +203,7 @@ TEST_CASE("safetensors: only regular files are read or replaced", "[safetensors]
   CHECK_THROWS_TEXT(IoError, "Is a directory", save_safetensors(folder.path() + "/", {{"x", x}}));
   CHECK_THROWS_TEXT(IoError, "open folder*No such file",
                     save_safetensors(folder / "no/such/file", {{"x", x}}));
-  // A symbolic link is replaced; what it points to stays.
+  // A symbolic link is replaced; its target does not change.
   write_file(folder / "target", "untouched");
   REQUIRE(::symlink((folder / "target").c_str(), (folder / "link").c_str()) == 0);
   save_safetensors(folder / "link", {{"x", x}});

@@ -1,5 +1,5 @@
-// Files that lie. Each rule of the format is broken once; the type and the text of the error are
-// checked.
+// Tests of malformed files. Each rule of the format is violated once, and the type and the text of
+// the error are checked.
 #include <sys/resource.h>
 
 #include "safetensors_files.hpp"
@@ -9,7 +9,7 @@
 namespace braid::test {
 namespace {
 
-/// A file with one tensor called x, and so much data.
+/// Returns a file with one tensor called x, and `data` bytes.
 std::string one(const std::string& dtype, const std::string& shape, const std::string& offsets,
                 std::size_t data = 0) {
   return file(R"({"x":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" +
@@ -21,7 +21,7 @@ std::string entry(const std::string& name, int begin, int end) {
          R"(],"data_offsets":[)" + std::to_string(begin) + "," + std::to_string(end) + "]}";
 }
 
-/// A file of these entries.
+/// Returns a file with these entries.
 std::string of(const std::vector<std::string>& entries, std::size_t data = 0) {
   std::string header;
   for (const std::string& e : entries) header += (header.empty() ? "{" : ",") + e;
@@ -47,7 +47,7 @@ TEST_CASE("safetensors: the length of the header is checked before it is read",
           length_of(3) + "{}");
   REFUSES("header length: expected at most 2 (the rest of the file), got 18446744073709551615",
           length_of(~std::uint64_t{0}) + "{}");
-  // + 8 wraps to 0
+  // adding 8 wraps to 0
   REFUSES("header length: expected at most 2 (the rest of the file), got 18446744073709551608",
           length_of(~std::uint64_t{0} - 7) + "{}");
   REFUSES("header: expected '{' as its first byte, got \" \"", file(" {}"));
@@ -82,7 +82,7 @@ TEST_CASE("safetensors: the header is JSON of one form", "[safetensors][hostile]
   REFUSES("dtype of \"x\": expected a string, got \"5", file(R"({"x":{"dtype":5}})"));
   REFUSES("shape of \"x\": expected '[', got \"\\x22", file(R"({"x":{"shape":"[1]"}})"));
   REFUSES("shape of \"x\": expected ']', got \"}", file(R"({"x":{"shape":[1}})"));
-  // no nesting to follow
+  // nested arrays are not parsed
   REFUSES("shape of \"x\": expected a whole number*got \"[",
           file(R"({"x":{"shape":[[[[[[[[1]]]]]]]]}})"));
   REFUSES("shape of \"x\": expected a whole number*got \"]", file(R"({"x":{"shape":[1,]}})"));
@@ -131,7 +131,7 @@ TEST_CASE("safetensors: shapes are checked before anything is made of them",
          one("U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]", 1));
   REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes",
           one("F32", "[9223372036854775807]", "[0,8]", 8));
-  // 2^32 * 2^32 wraps to 0 elements, 2^62 * 4 to 0 bytes: neither is an empty tensor.
+  // 2^32 * 2^32 wraps to 0 elements, 2^62 * 4 to 0 bytes: neither may become an empty tensor.
   REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes, got [4294967296, 4294967296] uint8",
           one("U8", "[4294967296,4294967296]", "[0,0]"));
   REFUSES("shape of \"x\": expected at most 2^63 - 1 bytes, got [4611686018427387904] float32",
@@ -164,7 +164,7 @@ TEST_CASE("safetensors: the tensors cover the data once", "[safetensors][hostile
     int end_of_a, begin, end, data;
   };
   for (const Second& b : {Second{2, 3, 4, 4}, Second{2, 1, 4, 4}, Second{2, 0, 2, 2},
-                          Second{4, 2, 2, 4}})  // the last one: an empty one inside
+                          Second{4, 2, 2, 4}})  // the last: an empty tensor inside
     REFUSES(str("data_offsets of \"b\": expected begin == ", b.end_of_a,
                 " (no gap, no overlap), got ", b.begin),
             of({entry("a", 0, b.end_of_a), entry("b", b.begin, b.end)},
@@ -172,7 +172,7 @@ TEST_CASE("safetensors: the tensors cover the data once", "[safetensors][hostile
   REFUSES("file: file: expected its end after 2 bytes of data, got 3 bytes",
           of({entry("a", 0, 2)}, 3));
   REFUSES("file: expected its end after 0 bytes of data, got 1 bytes", file("{}", 1));
-  // In any order, with empty ones at the ends and in between, all is well.
+  // Any order is valid, with empty tensors at the ends and in between.
   CHECK(parse(of({entry("c", 3, 3), entry("b", 2, 3), entry("e", 2, 2), entry("a", 0, 2),
                   entry("d", 0, 0)},
                  3))
@@ -207,7 +207,7 @@ TEST_CASE("safetensors: names", "[safetensors][hostile]") {
   REFUSES("expected one of \" \\ / b f n r t u after a backslash, got \"x41",
           of({entry("\\x41", 0, 0)}));
   REFUSES("tensor name: expected the end of the string, got the end of the header", file("{\"abc"));
-  // File text in a message is escaped and short.
+  // A message escapes and shortens text from the file.
   try {
     static_cast<void>(parse(of({entry("\\u0007" + std::string(900, 'n'), 0, 0)})));
     FAIL("nothing was thrown");
@@ -245,11 +245,11 @@ TEST_CASE("safetensors: at most 100,000 tensors", "[safetensors][hostile]") {
   LIMITS("tensors: expected at most 100000, got more", file(header + entry("last", 0, 0) + "}"));
 }
 
-#if defined(__linux__) && !BRAID_SANITIZED  // these need memory of their own for each byte
+#if defined(__linux__) && !BRAID_SANITIZED  // sanitizers need extra memory for each byte
 
 namespace {
 
-/// The most memory that this process has had, in bytes.
+/// Returns the largest memory of this process so far, in bytes.
 std::size_t peak_memory() {
   rusage usage{};
   REQUIRE(::getrusage(RUSAGE_SELF, &usage) == 0);
@@ -258,7 +258,7 @@ std::size_t peak_memory() {
 
 constexpr std::size_t kMiB = 1024 * 1024;
 
-/// 100,000 empty tensors: what costs most for each byte of the file.
+/// 100,000 empty tensors: these need the most memory per byte of the file.
 std::string many_empty() {
   std::string bytes(8, '\0');
   bytes.reserve(6 * kMiB);
@@ -274,7 +274,7 @@ std::string many_empty() {
 
 TEST_CASE("safetensors child: memory of a file that is refused", "[.child][safetensors-refused]") {
   std::string bytes = many_empty();
-  bytes[bytes.size() - 2] = ']';  // the last thing that is read
+  bytes[bytes.size() - 2] = ']';  // the last byte that is read
   const std::size_t before = peak_memory();
   REFUSES("tensor of \"99999\": expected '}', got \"]}\"", bytes);
   CHECK(peak_memory() - before <= 4 * bytes.size() + kMiB);
@@ -337,13 +337,13 @@ TEST_CASE("safetensors: every changed byte gives valid tensors or an error",
                i < tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype())); ++i)
             bytes += tensor.dtype() != DType::bool_ || data[i] <= 1;
         }
-        REQUIRE(bytes == 27);  // all of the data, whatever it is called now
+        REQUIRE(bytes == 27);  // all of the data, under any names
       } catch (const FormatError&) {
         ++refused;
       }
     }
   }
-  CHECK(loaded >= 24 * 255);  // any number may stand in the data but for the bools
+  CHECK(loaded >= 24 * 255);  // any byte is valid in the data, except in the bools
   CHECK(refused > 5 * loaded);
 }
 

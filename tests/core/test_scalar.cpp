@@ -1,5 +1,5 @@
-// Numbers beside tensors: an integer stays one, to the last digit, and decides dtypes as PyTorch's
-// does.
+// Tests of scalars in ops with tensors: an integer stays an exact integer, and decides the dtype as
+// in PyTorch.
 #include <type_traits>
 
 #include "shorthand.hpp"
@@ -7,7 +7,7 @@
 namespace braid::test::on_device {
 namespace {
 
-constexpr std::int64_t kOdd = (std::int64_t{1} << 53) + 1;  // the first that no double holds
+constexpr std::int64_t kOdd = (std::int64_t{1} << 53) + 1;  // the first that no double represents
 
 Tensor of(std::int64_t n) { return tensor(Whole{n}); }
 

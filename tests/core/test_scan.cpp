@@ -1,5 +1,5 @@
-// Running sums and products: sizes that break tiles, any number of threads, digits, zeros in
-// products.
+// Tests of cumulative sums and products: sizes that are not multiples of tiles, any number of
+// threads, accuracy, zeros in products.
 #include "reference/scan.hpp"
 #include "shorthand.hpp"
 #include "support/gradcheck.hpp"
@@ -19,7 +19,8 @@ TEST_CASE(
         INFO(t << " " << x.shape());
         set_num_threads(1);
         const Tensor y = cumsum(x, dim);
-        // Sums of float64 are off by parts in 2^40, which can move a rounding that is nearly a tie.
+        // float64 sums have relative errors near 2^-40, which can change a rounding that is nearly
+        // a tie.
         CHECK(within_bound(y, reference::cumsum(array_of(x), dim),
                            reference::cumsum(Array(sizes_of(x.shape()), 0x1p-40), dim)) == "");
         for (const int threads : thread_counts({2, 3, 5})) {
@@ -64,7 +65,7 @@ TEST_CASE("scan: gradients of products are right at zeros", "[scan][gradients]")
     CHECK_GRAD([](const Tensor& t) { return cumprod(t, 0); }, x);
     CHECK_GRAD([](const Tensor& t) { return prod(t); }, x);
   }
-  // By hand: d(abc)/da = bc.
+  // Computed by hand: d(abc)/da = bc.
   CHECK(gradient_at([](T x) { return prod(x); }, {2, 0, 5}) == List{0, 10, 0});
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("shape: more dims than there may be are refused", "[shape][errors]") {
 }
 
 TEST_CASE("shape: broadcasting follows NumPy's rule for every pair", "[shape]") {
-  // Every pair of shapes of rank 0 to 3 with sizes 0 to 3, against the plain rule.
+  // Every pair of shapes of rank 0 to 3 with sizes 0 to 3, against a plain implementation.
   std::vector<Sizes> all{{}};
   for (std::int64_t a = 0; a < 4; ++a) {
     all.push_back({a});
@@ -109,10 +109,10 @@ TEST_CASE("shape: the number of elements is checked, overflow included", "[shape
                                            {{k31, k31, 2}, 1},
                                            {{k32 + 1, k31}, 8},
                                            {{k31 << 30}, 4},
-                                           // wraps to 0 and to a small number
+                                           // wraps to 0 or to a small number
                                            {{k32, k32}, 1},
                                            {{k31 << 31, 2, 2, 2}, 1},
-                                           // a negative size is wrong also beside a size of 0
+                                           // a negative size is invalid even next to a size of 0
                                            {{0, -1}, 1},
                                            {{-3, 0}, 1}})
     CHECK_THROWS_TEXT(ShapeError, "zeros: ", checked_numel("zeros", w.shape, w.size));

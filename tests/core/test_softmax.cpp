@@ -1,4 +1,4 @@
-// softmax and log_softmax: sizes, dims, extreme values, errors.
+// Tests of softmax and log_softmax: sizes, dims, extreme values, errors.
 #include "reference/softmax.hpp"
 #include "shorthand.hpp"
 
@@ -52,7 +52,7 @@ TEST_CASE("softmax: infinities and NaN", "[softmax]") {
       for (const std::int64_t place : {std::int64_t{0}, n / 2, n - 1}) {
         INFO(t << ", " << place << " of " << n);
         Array v({2, n}, 1.0);
-        v[place] = -kInf;  // row 0; row 1 stays as it is
+        v[place] = -kInf;  // row 0; row 1 does not change
         Array y = array_of(softmax(tensor_of(v, t))), z = array_of(log_softmax(tensor_of(v, t)));
         CHECK(y[place] == 0);
         CHECK(z[place] == -kInf);
@@ -88,7 +88,7 @@ TEST_CASE("softmax: rows sum to one and gradients to zero", "[softmax][gradients
   const Tensor x = random_tensor({50, 77}, DType::float64).requires_grad_();
   const Tolerance allowed = tolerance(DType::float64);
   CHECK_CLOSE(softmax(x.detach()).sum({1}), Array({50}, 1.0), allowed);
-  // dx = y (dy - Σ y dy) for a strided dy, at a size with tails.
+  // dx = y (dy - Σ y dy) for a strided dy, at a size that is no multiple of vectors.
   const Tensor dy = random_tensor({77, 50}, DType::float64, {}, 5).t();
   const Array p = array_of(softmax(x.detach())), d = array_of(dy);
   const auto times = [](const Array& a, const Array& b) {
@@ -100,7 +100,7 @@ TEST_CASE("softmax: rows sum to one and gradients to zero", "[softmax][gradients
   const Tensor g = pulled(softmax(x), {x}, dy)[0];
   CHECK_CLOSE(g, times(p, minus(d, reference::sum(times(p, d), {1}, true))), allowed);
   CHECK_CLOSE(g.sum({1}), Array({50}, 0.0), (Tolerance{0, 1e-14}));
-  // And of the logarithm: dy - exp(y) Σ dy.
+  // For the logarithm: dy - exp(y) Σ dy.
   CHECK_CLOSE(pulled(log_softmax(x), {x}, dy)[0], minus(d, times(p, reference::sum(d, {1}, true))),
               allowed);
 }

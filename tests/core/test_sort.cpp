@@ -1,4 +1,4 @@
-// Order: sizes that break tiles and networks, ties, NaN, both ways, on any number of threads.
+// Tests of sorting: sizes that are not multiples of tiles, ties, NaN, both directions, threads.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 namespace braid::test::on_device {
 namespace {
 
-/// Whole numbers of a small range, so that many are equal, with NaN, infinities and zeros of both
-/// signs among floating-point ones.
+/// Whole numbers in a small range, so that many are equal. Floating-point ones include NaN,
+/// infinities and zeros of both signs.
 Tensor with_ties(const Sizes& shape, DType t) {
   Numbers numbers(11);
   Array a(shape);
@@ -75,7 +75,7 @@ TEST_CASE("sort: the gradient goes to the elements that were chosen, and only th
   check_shapes({{topk(x, 0).values, {2, 0}}, {sort(zeros({0, 3}), 0).values, {0, 3}}});
 }
 
-// A program whose memory is limited: the results find room, the kernel's own work does not.
+// A program with limited memory: the results fit, the kernel's workspace does not.
 TEST_CASE("child: sort and nonzero without memory for their own work", "[.child][sort_memory]") {
   set_num_threads(1);
   const Device cpu("cpu");
@@ -103,7 +103,7 @@ TEST_CASE("child: sort and nonzero without memory for their own work", "[.child]
 }
 
 TEST_CASE("sort: memory that the kernel does not find is an OutOfMemoryError", "[sort][errors]") {
-  // a sanitizer reserves the address space that the limit is about
+  // a sanitizer reserves more address space than the limit
   if (BRAID_SANITIZED == 0 && on_cpu()) CHECK_CHILD("BRAID_DEVICE=cpu", "[.child][sort_memory]");
 }
 

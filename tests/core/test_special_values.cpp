@@ -1,5 +1,5 @@
-// Subgradients at kinks, gradients at zeros and beside NaN, special values of activations and
-// clamp.
+// Tests of subgradients at kinks, gradients at zeros and next to NaN, and special values of
+// activations and clamp.
 #include "reference/activations.hpp"
 #include "reference/elementwise.hpp"
 #include "shorthand.hpp"
@@ -19,7 +19,8 @@ TEST_CASE("special values: subgradients at kinks, and a NaN's gradient", "[speci
            {"relu", relu, steps, {0, 0, 1}},
            {"sign", sign, steps, {0, 0, 0}},
            {"floor", [](T x) { return floor(mul(x, 2)); }, {0.3, 1.7}, {0, 0}},
-           // Equal values share; a NaN was not cut off, and is the largest and the smallest.
+           // Equal values share the gradient. A NaN counts as not clamped, and as the largest and
+           // smallest.
            {"max", [](T x) { return max(x); }, {3, 1, 3, 3, 0, 3}, {0.25, 0, 0.25, 0.25, 0, 0.25}},
            {"min", [](T x) { return min(x); }, {3, 1, 3, 1}, {0, 0.5, 0, 0.5}},
            {"max of rows", rows, {3, 1, 2, 2}, {1, 0, 0.5, 0.5}},
@@ -42,7 +43,7 @@ TEST_CASE("special values: subgradients at kinks, and a NaN's gradient", "[speci
            {"0 to a power", [](T e) { return pow(0.0, e); }, {1, 2}, {0, 0}},
            {"atan2", [](T y) { return atan2(y, tensor({0.0, 1.0})); }, {0, 0}, {0, 1}},
            {"xlogy", [](T a) { return xlogy(a, tensor({0.0, 1.0})); }, {0, 0}, {0, 0}},
-           // The values that PyTorch gives.
+           // PyTorch's values.
            {"hardswish", hardswish, kinks, {0, 1, 0.5, 1.0 / 3 + 0.5, -1.0 / 3 + 0.5, 1, 1}},
            {"hardsigmoid", hardsigmoid, kinks, {0, 0, 1.0 / 6, 1.0 / 6, 1.0 / 6, 0, 0}},
            {"hardtanh", [](T x) { return hardtanh(x); }, kinks, {0, 0, 1, 0, 0, 0, 1}},
@@ -62,7 +63,7 @@ TEST_CASE("special values: subgradients at kinks, and a NaN's gradient", "[speci
   }
   CHECK(gradient_at([](T x) { return max(x.reshape({2, 3}), {1}); }, {3, 1, 3, 2, 2, 2}).at(3) ==
         Approx(1.0 / 3));
-  // Half and half between two operands.
+  // Two equal operands each receive half.
   const Tensor a = tensor({1.0, 2.0, 5.0}).requires_grad_(),
                b = tensor({1.0, 3.0, 4.0}).requires_grad_();
   const std::vector<Tensor> up = grad(maximum(a, b).sum(), {a, b}),
@@ -159,8 +160,8 @@ TEST_CASE("clamp: NaN, bounds that do not bind, integers at the ends of their ty
                {clamp(bytes, std::nullopt, -1), {0, 0, 0}},
                {clamp(tensor({1, 5}), 1.5, 2.5), {1.5, 2.5}}});
   CHECK(whole(clamp(tensor({kMin, kMax}), std::nullopt, kInf)) == Whole{kMin, kMax});
-  // Where do gradients go? To x inside the bounds (NaN too), to a bound where it binds, half and
-  // half at a bound, to the upper one of two that are crossed.
+  // The gradient goes to x inside the bounds (also for NaN), to a bound that is active, half to
+  // each at a bound, and to the upper bound if the bounds are crossed.
   const Tensor x = tensor({-2.0, 0.0, 2.0, 0.5, 1.0, 0.0, 1.0, kNan, 3.0}).requires_grad_(),
                low = tensor({-1.0, -1.0, -1.0, 2.0, 1.0, 1.0, 1.0, -1.0, 1.0}).requires_grad_(),
                high = tensor({1.0, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 1.0, 3.0}).requires_grad_();

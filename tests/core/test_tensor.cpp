@@ -1,4 +1,4 @@
-// The handle: sharing, words, versions; and the bounds of every view, however hostile its numbers.
+// Tests of the handle: sharing, words, versions; and the bounds checks of every view.
 #include "shorthand.hpp"
 
 namespace braid::test::on_device {
@@ -122,9 +122,9 @@ TEST_CASE("tensor: a view must lie inside its storage, overflow included", "[ten
     for (std::size_t i = 0; i < shape.size(); ++i) {
       negative = negative || shape[i] < 0;
       odd = odd || strides[i] < 0;
-      // enough to tell 0
+      // enough to detect 0
       elements *= std::min<std::int64_t>(shape[i], std::int64_t{1} << 40);
-      // two of them still fit
+      // the sum of two of them still fits
       const __int128 reach = shape[i] <= 0 ? 0 : static_cast<__int128>(shape[i] - 1) * strides[i];
       (reach < 0 ? low : high) += reach;
     }
@@ -136,7 +136,7 @@ TEST_CASE("tensor: a view must lie inside its storage, overflow included", "[ten
       if (inside && elements < 1000) wrong += std::isnan(array_of(v)[0]);
     } catch (const ShapeError&) {
       ++refused;
-      // Too many elements for any memory may be refused though all of them are one element.
+      // Too many elements for any memory may be rejected, even if they all are the same element.
       bool huge = false;
       for (const std::int64_t s : shape) huge = huge || s > 5;
       wrong += inside && !odd && !huge;
@@ -184,7 +184,7 @@ TEST_CASE("tensor: index arithmetic holds beyond 2^31 and 2^32 elements", "[tens
       CHECK(list(big.view({n / 2, 2, 3}).select(0, n / 2 - 1)) == List{1, 2, 3, 1, 2, 3});
     CHECK_THROWS_AS(big[n], IndexError);
   }
-  // A real one: the last element of 2^32 + 3 bytes of address space that nobody touches elsewhere.
+  // The last element of 2^31 + 3 bytes of address space; no other page is touched.
   const std::int64_t n = cut((std::int64_t{1} << 31) + 3, (std::int64_t{1} << 26) + 3);
   const Tensor bytes = empty({n}, {.dtype = DType::uint8});
   bytes.slice(0, n - 2, n).fill_(7);
@@ -197,7 +197,7 @@ TEST_CASE("tensor: a version grows with every change in place, and with nothing 
   (void)(t + t).sum().item<float>();
   (void)t.clone();
   CHECK(t.version() == 0);
-  // By a change through a view too; each op by itself: test_inplace.cpp.
+  // A change through a view counts too. test_inplace.cpp tests each op.
   for (const Tensor& same : {t, t[0], t.detach()}) {
     const std::uint64_t before = t.version();
     same.fill_(3);

@@ -1,4 +1,5 @@
-// Spans: what is recorded, by which thread, in which order; and that nothing is while nobody asks.
+// Tests of spans: what is recorded, by which thread, in which order, and nothing without a
+// recording.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -45,7 +46,7 @@ TEST_CASE("trace: a span has its name, phase, device, replica, step, bytes and t
     const Device group[] = {kHost, best_device()};
     trace::GroupSpan all("all", Phase::replicate, group);
     all.add_bytes(1, 5, 6, 7);
-    all.add_bytes(2, 5, 6, 7);  // nobody's
+    all.add_bytes(2, 5, 6, 7);  // no device of the group
   }
   const std::vector<Record> records = recording.records();
   CHECK(recording.dropped() == 0);
@@ -114,7 +115,7 @@ TEST_CASE("trace: a span that is open when the recording ends is left out, in th
 }
 
 TEST_CASE("trace: threads record at the same time, also those that have ended", "[trace]") {
-  constexpr int kThreads = 4, kSpans = 3000;  // more than one piece of a buffer
+  constexpr int kThreads = 4, kSpans = 3000;  // more than one chunk of a buffer
   Recording recording(default_list());
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
@@ -149,9 +150,9 @@ TEST_CASE("trace: a work span is one span from wait to wait, and ends where its 
   Recording recording(default_list());
   {
     trace::WorkSpan work("work", Phase::compute, kHost);
-    work.pause();  // not begun
+    work.pause();  // not started yet
     work.resume();
-    work.resume();  // goes on
+    work.resume();  // continues
     work.mark();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a wait
     work.pause();

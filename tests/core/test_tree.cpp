@@ -1,4 +1,4 @@
-// Trees: what is one, paths, walks, sharing and mapping.
+// Tests of trees: what counts as one, paths, traversal, sharing and mapping.
 #include <any>
 #include <array>
 #include <list>
@@ -27,7 +27,7 @@ struct Pair {
 
 enum class Color { red, green };
 
-/// Stands for a field of an unlisted type that holds no tensors.
+/// A field of an unlisted type that holds no tensors.
 struct Opaque {
   void* p = nullptr;
 };
@@ -61,7 +61,7 @@ struct Everything {
   std::optional<Tensor> none;
   std::pair<Tensor, std::vector<std::optional<Tensor>>> nested{{},
                                                                {Tensor(), std::nullopt, Tensor()}};
-  // plain: walked over, copied by value
+  // no tensors: traversed, copied by value
   int number = 1;
   std::vector<bool> flags{true, false};
   std::variant<int, std::string> variant;
@@ -100,7 +100,7 @@ struct Recursive {
   BRAID_FIELDS(value, children)
 };
 
-/// A member that can be made from anything must not count as one that can hold tensors.
+/// A member that can be constructed from anything must not count as one that can hold tensors.
 struct Greedy {
   Tensor t;
   std::any any;
@@ -212,7 +212,7 @@ TEST_CASE("tree: the flat list knows first ones of ties, and sizes of containers
   const Tensor t = ones({1});
   std::vector<Pair> pairs{{t, {}}, {zeros({1}), t}, {{}, t}};
   const tree::Flat flat = tree::flatten(pairs);
-  // undefined tensors are never tied
+  // undefined tensors are never shared
   CHECK(flat.first_of() == std::vector<std::size_t>{0, 1, 2, 0, 4, 0});
   REQUIRE(flat.nodes.size() == 4);
   CHECK(flat.nodes[0].size == 3);

@@ -1,5 +1,5 @@
-// What views refuse, with hostile arguments throughout. Values, layouts and gradients of the
-// reshape family are in test_ops*.cpp.
+// Tests of the arguments that views reject, including extreme ones. test_ops*.cpp tests values,
+// layouts and gradients of the reshape family.
 #include "reference/views.hpp"
 #include "shorthand.hpp"
 
@@ -24,7 +24,7 @@ const Whole kHostile{kMin,
                      kMax - 1,
                      kMax};
 
-/// f() gives this array, or throws an E where there is none to expect.
+/// Checks that f() returns this array if the arguments are legal, and throws an E otherwise.
 template <class E, class F>
 std::string agrees(bool legal, const F& f, const std::function<Array()>& want) {
   try {
@@ -124,14 +124,14 @@ TEST_CASE("views: reshape keeps the number of elements", "[views][errors]") {
                 legal, [&] { return x.view({a, b}); },
                 [&] { return reference::reshape(array_of(x), {a, b}); }) == "");
     }
-  // Of nothing.
+  // Views of an empty tensor.
   const Tensor none = zeros({0, 3});
   CHECK(none.reshape({3, 0, 7}).shape() == Shape{3, 0, 7});
   CHECK(none.reshape({-1, 3}).shape() == Shape{0, 3});
   CHECK_THROWS_TEXT(ShapeError, "reshape: expected *12*got *[5, 3]", x.reshape({5, 3}));
-  CHECK_THROWS_TEXT(ShapeError, "reshape: ", none.reshape({-1, 0}));  // any size would do
+  CHECK_THROWS_TEXT(ShapeError, "reshape: ", none.reshape({-1, 0}));  // any size would fit
   CHECK_THROWS_TEXT(ShapeError, "reshape: ", none.reshape({1}));
-  // 2^32 * 2^32 wraps to 0, and is not 0.
+  // 2^32 * 2^32 wraps to 0, but is not 0.
   CHECK_THROWS_AS(none.reshape({std::int64_t{1} << 32, std::int64_t{1} << 32}), ShapeError);
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("views: view refuses where reshape copies", "[views][errors]") {
   const Tensor t = x.transpose(1, 2);
   CHECK_THROWS_TEXT(LayoutError, "view: ", t.view({24}));
   CHECK_THROWS_TEXT(LayoutError, "view: ", t.view({2, 12}));
-  // splitting a dim needs no copy, and outer dims merge
+  // splitting a dim needs no copy, and the outer dims merge
   for (const Tensor& view :
        {t.view({2, 2, 2, 3}), t.reshape({2, 2, 2, 3}), x.slice(2, 0, 4, 2).view({6, 2})})
     CHECK(view.storage() == x.storage());

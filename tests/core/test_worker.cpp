@@ -1,4 +1,4 @@
-// The worker threads of the devices: each job on its own, again in a forked child.
+// Tests of the worker threads of the devices: one thread per device, and again in a forked child.
 #include <braid/core/worker.hpp>
 
 #include <sys/wait.h>
@@ -15,7 +15,7 @@
 namespace braid::test {
 namespace {
 
-/// True if every device ran its job, those after the first on threads of their own.
+/// Returns whether every device ran its job, those after the first on separate threads.
 bool each_ran() {
   const std::vector<Device> list{Device("cpu:0"), Device("cpu:1")};
   std::vector<std::thread::id> ran(list.size());
@@ -23,7 +23,7 @@ bool each_ran() {
   return ran[0] == std::this_thread::get_id() && ran[1] != std::thread::id() && ran[1] != ran[0];
 }
 
-/// The exit status of a child that runs f, -1 if it hung or died.
+/// Returns the exit status of a child that runs f, or -1 if it hung or crashed.
 template <class F> int forked(F f) {
   const ::pid_t pid = ::fork();
   if (pid == 0) ::_exit(f());

@@ -1,6 +1,6 @@
 #pragma once
-// What the tests of the CUDA backend share. They run on emulated devices and on GPUs; where there
-// are too few devices a test says so and passes.
+// Helpers for the tests of the CUDA backend. The tests run on emulated devices and on GPUs. A test
+// that needs more devices than exist prints SKIP and passes.
 #include <memory>
 #include <vector>
 
@@ -14,12 +14,12 @@ namespace braid::test {
 inline Device cuda_device(int i) { return Device(DeviceType::cuda, i); }
 inline DeviceBackend& backend(int i) { return *device_context(cuda_device(i)).backend; }
 
-/// Float32 numbers of one value, on a device of that index.
+/// Returns a float32 tensor filled with one value, on the device with that index.
 inline Tensor filled(double value, int device, const Shape& shape) {
   return full(shape, value, {.device = cuda_device(device), .dtype = DType::float32});
 }
 
-/// A block of the device for a scope.
+/// Owns a block of device memory for a scope.
 class Held {
  public:
   Held(int device, std::size_t bytes, Stream* stream = nullptr)

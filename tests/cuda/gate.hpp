@@ -15,15 +15,15 @@ inline void queue(Stream& stream, void (*function)(void*), void* data) {
   native.check(cudaLaunchHostFunc(static_cast<cudaStream_t>(native.get()), function, data));
 }
 
-/// What is queued on the stream after it comes late, so whoever does not wait for it reads old
-/// numbers.
+/// Delays the work that is queued on the stream after this call, so that a reader that does not
+/// wait for the stream reads old values.
 inline void delay(Stream& stream) {
   const auto sleep = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
   queue(stream, sleep, nullptr);
 }
 
-/// Holds a stream up until open(): nobody may depend on what is queued behind it. After five
-/// seconds it gives way, and was too late.
+/// Blocks a stream until open(). The test must not wait for work queued after the gate while it is
+/// closed. After five seconds the gate opens itself and late() returns true.
 class Gate {
  public:
   explicit Gate(Stream& stream) : stream_(stream) { queue(stream, &Gate::hold, this); }

@@ -1,4 +1,4 @@
-// The stream-ordered caching allocator, through the seam.
+// Tests of the stream-ordered caching allocator, through the device interface.
 #include <iostream>
 #include <set>
 #include <thread>
@@ -19,12 +19,12 @@ std::size_t held() { return stats().in_use + stats().cached; }
 
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
 #if BRAID_CUDA_SIMT
-constexpr std::size_t kGuard = 256;  // between blocks, for the checker
+constexpr std::size_t kGuard = 256;  // guard bytes between blocks, for the checker
 #else
 constexpr std::size_t kGuard = 0;
 #endif
 
-/// The device as the test needs it, and as it was afterwards.
+/// Empties the cache before the test, and restores the allocator's settings after it.
 struct Clean {
   Clean() {
     synchronize(cuda_device(0));
@@ -91,7 +91,7 @@ TEST_CASE("allocator: a peak that is measured anew does not empty the cache", "[
   const Clean clean;
   { const Held a(0, 200 * kMiB), b(0, 100 * kMiB); }
   reset_peak_memory(cuda_device(0));
-  const Held next(0, 210 * kMiB);  // no cached block is that large
+  const Held next(0, 210 * kMiB);  // no cached block is large enough
   CHECK(stats().cached >= 300 * kMiB);
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("allocator: what a stream freed outlives it, is cut and joined again",
   std::vector<std::unique_ptr<Held>> parts;
   for (int i = 0; i < 4; ++i) parts.push_back(std::make_unique<Held>(0, 2 * kMiB - kKiB));
   CHECK(parts[0]->data() == data);
-  const Held small(0, 1000);  // from a segment of its own
+  const Held small(0, 1000);  // from a separate segment
   for (const std::size_t first : {0u, 2u, 3u, 1u}) parts[first]->release();
   const Held large(0, 8 * kMiB);
   CHECK(large.data() == data);
@@ -142,12 +142,12 @@ TEST_CASE("allocator: the capacity limits what is in use, and with the cache", "
   const MemoryStats before = stats();
   CHECK(before.cached >= 4 * kMiB);
   {
-    const Held larger(0, 6 * kMiB);  // only without the cache
+    const Held larger(0, 6 * kMiB);  // fits only after the cache is emptied
     CHECK(stats().retries == before.retries + 1);
     CHECK(held() <= capacity);
   }
   CHECK(held() <= capacity);
-  set_memory_capacity(cuda_device(0), capacity - 8 * kMiB + 1);  // 0 would be none
+  set_memory_capacity(cuda_device(0), capacity - 8 * kMiB + 1);  // 0 would mean no limit
   CHECK(held() <= capacity - 8 * kMiB + 1);
 }
 
@@ -161,11 +161,11 @@ TEST_CASE("allocator: a request that no device has room for", "[allocator]") {
                     Held(0, std::size_t{1} << 46));
   CHECK_THROWS_TEXT(OutOfMemoryError, "no block is that large", Held(0, std::size_t{1} << 60));
   CHECK(stats().retries == before.retries + 1);
-  CHECK(stats().cached + 4 * kMiB <= before.cached);  // given back before the second try
+  CHECK(stats().cached + 4 * kMiB <= before.cached);  // freed before the second attempt
   CHECK(stats().in_use == before.in_use);
-  // the device works on
+  // the device still works
   CHECK((ones({3}, {.device = cuda_device(0)}) + 1).sum().item<double>() == 6);
-  // failures on demand
+  // injected failures
   fail_allocation(cuda_device(0), 2);
   CHECK_NOTHROW(Held(0, 10));
   CHECK_THROWS_TEXT(OutOfMemoryError, "asked for by fail_allocation", Held(0, 10));
@@ -198,7 +198,7 @@ TEST_CASE("allocator: a block is lent to another stream behind its work", "[allo
   }
   Held again(0, kBytes);
   CHECK(again.data() == data);
-  // were this not behind the copy on the side stream, it could get ones
+  // without a stream dependency on the copy on the side stream, this block could end up with ones
   copy_in(0, again.data(), twos.data(), kBytes);
   std::vector<unsigned char> seen(kBytes);
   copy_out(0, seen.data(), again.data(), kBytes);
@@ -211,7 +211,7 @@ TEST_CASE("allocator: threads with streams that come and go, short of memory", "
   const Clean clean;
   const Device device = cuda_device(0);
   constexpr std::int64_t kNumbers = 40'000;
-  // eight tensors at a time, in segments of several streams
+  // eight tensors at the same time, in segments of several streams
   set_memory_capacity(device, held() + 10 * kNumbers * sizeof(float));
   const MemoryStats before = stats();
   std::vector<std::string> wrong(4);
@@ -304,13 +304,13 @@ TEST_CASE("child: without a cache", "[.child][no_cache]") {
   }
   CHECK(stats().hits == 0);
   CHECK(held() == before.in_use);
-  // Not a byte too much.
+  // The block ends exactly at its last byte.
   const Held block(0, 1001);
   const std::vector<char> numbers(1002, 1);
   CHECK_NOTHROW(copy_in(0, block.data(), numbers.data(), 1001));
   CHECK_THROWS_AS(copy_in(0, block.data(), numbers.data(), 1002), CudaError);
   CHECK(simt::last_report().find("out of bounds") != std::string::npos);
-  // Work goes on as ever.
+  // The device still works.
   const Device device = cuda_device(0);
   Tensor x = ones({100}, {.device = device});
   for (int i = 0; i < 5; ++i) x = x + x;
@@ -332,7 +332,7 @@ TEST_CASE("child: two logical devices of a small GPU", "[.child][siblings]") {
   CHECK(memory_stats(cuda_device(1)).retries == 1);
   CHECK_THROWS_TEXT(OutOfMemoryError, "cuda:0: allocate: *cudaMalloc: cudaErrorMemoryAllocation",
                     Held(0, 40 * kMiB));
-  set_memory_capacity(cuda_device(0), 10 * kMiB);  // its own, not the GPU's
+  set_memory_capacity(cuda_device(0), 10 * kMiB);  // the limit of this device, not of the GPU
   CHECK_THROWS_TEXT(OutOfMemoryError, "over its capacity", Held(0, 11 * kMiB));
   CHECK_NOTHROW(Held(1, 11 * kMiB));
   CHECK(memory_stats(cuda_device(0)).in_use == 0);
@@ -358,10 +358,10 @@ TEST_CASE("child: a block that cannot be given back", "[.child][kept]") {
   simt::fail_call(1, cudaErrorInvalidValue, true, "cudaEventSynchronize");
   empty_cache(cuda_device(0));
   simt::fail_call(0, cudaSuccess);
-  CHECK(stats().cached >= kKept);  // the driver has it, so it counts
+  CHECK(stats().cached >= kKept);  // the driver still holds the memory, so it counts
   CHECK(simt::live_objects().size() >= 1);
   empty_cache(cuda_device(0));
-  CHECK(stats().cached >= kKept);  // for good: nobody knows whether it is still in use
+  CHECK(stats().cached >= kKept);  // permanently: it is unknown whether the memory is still in use
   set_memory_capacity(cuda_device(0), kKept);
   CHECK_THROWS_TEXT(OutOfMemoryError, "over its capacity", Held(0, 1024));
   set_memory_capacity(cuda_device(0), 0);

@@ -1,4 +1,5 @@
-// The backend as the registry shows it, and what a program may ask with and without a GPU.
+// Tests of the CUDA backend through the device registry, and of the queries that also work without
+// a GPU.
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
@@ -42,7 +43,7 @@ TEST_CASE("backend: a device says what it is, and that its memory is its own", "
     CHECK(&current_stream(d) == context.stream);
   }
   const Tensor x = ones({3}, {.device = cuda_device(0)});
-  CHECK(current_stream(cuda_device(0)).native() != nullptr);  // once it was used
+  CHECK(current_stream(cuda_device(0)).native() != nullptr);  // valid after the first use
   const std::unique_ptr<Stream> side = backend(0).make_stream();
   CHECK(side->native() != nullptr);
   CHECK(side->native() != current_stream(cuda_device(0)).native());
@@ -106,7 +107,7 @@ TEST_CASE("backend: the time between two events waits for both", "[backend]") {
     delay(*held);
     held->record(*late);
     const Event &from = late_first ? *late : *early, &to = late_first ? *early : *late;
-    const double seconds = clock.seconds_between(from, to);  // throws where one has not fired
+    const double seconds = clock.seconds_between(from, to);  // throws if one has not completed
     CHECK(std::abs(seconds) < 5);
     CHECK(clock.seconds_between(to, from) == -seconds);
   }
@@ -119,7 +120,7 @@ TEST_CASE("child: two logical devices a GPU", "[.child][two]") {
   CHECK(matches(backend(0).description(), "GPU 0"));
   CHECK(matches(backend(1).description(), "GPU 0"));
   if (count > 2) CHECK(matches(backend(2).description(), "GPU 1"));
-  // They are two devices: memory is counted apart, tensors do not mix, copies are explicit.
+  // They are two devices: each counts its memory, ops reject tensors of both, copies are explicit.
   const std::size_t before = memory_stats(cuda_device(1)).in_use;
   const Tensor a = full({1000}, 3.0, {.device = cuda_device(0)});
   CHECK(memory_stats(cuda_device(1)).in_use == before);

@@ -1,4 +1,4 @@
-// How segments are cut into blocks and joined again: host memory alone, no device.
+// Tests how segments are split into blocks and merged again. They need only host memory, no device.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::size_t kUnit = BlockPool::kUnit, kMiB = std::size_t{1} << 20;
 
-/// Addresses that nobody looks behind.
+/// Addresses that are never dereferenced.
 char* at(std::size_t address) { return reinterpret_cast<char*>(address); }
 
-/// A pool beside what it should hold.
+/// A pool, with a record of the segments and blocks that it should hold.
 struct Checked {
   Parts parts;
   BlockPool pool{nullptr, parts};
@@ -30,7 +30,7 @@ struct Checked {
     segments[at(next)] = size;
     next += size + kMiB;  // segments are never neighbours
   }
-  /// Free bytes of a kind, in runs: what lies between the blocks.
+  /// Returns the sizes of the free ranges between the taken blocks.
   [[nodiscard]] std::multiset<std::size_t> runs() const {
     std::multiset<std::size_t> free;
     for (const auto& [begin, size] : segments) {
@@ -41,7 +41,7 @@ struct Checked {
                 [](const Part* a, const Part* b) { return a->data < b->data; });
       char* end = begin;
       for (const Part* part : inside) {
-        REQUIRE(part->data >= end);  // no two blocks share a byte
+        REQUIRE(part->data >= end);  // no two blocks overlap
         if (part->data > end) free.insert(static_cast<std::size_t>(part->data - end));
         end = part->data + part->size;
       }
@@ -139,7 +139,7 @@ TEST_CASE("block pool: random requests, against what a map of all bytes says", "
         Part* const part = c.pool.take(size);
         const auto largest = free.empty() ? std::size_t{0} : *free.rbegin();
         if (part == nullptr) {
-          // nothing of a larger class, which would surely do
+          // no free range of a larger class, which would always fit
           REQUIRE(BlockPool::class_of(largest) <= BlockPool::class_of(size));
           ++refused;
         } else {
@@ -158,7 +158,7 @@ TEST_CASE("block pool: random requests, against what a map of all bytes says", "
     }
     for (Part* part : c.taken) c.pool.put(*part);
     c.taken.clear();
-    std::size_t whole = 0;  // all is joined again
+    std::size_t whole = 0;  // all parts are merged again
     while (Segment* const segment = c.pool.largest_whole()) {
       CHECK(c.segments.at(segment->data) == segment->size);
       c.pool.remove(*segment);

@@ -1,4 +1,4 @@
-// What belongs to a whole process: the hidden cases, each in a child with an environment.
+// Tests of process-wide state: each hidden case runs in a child process with its own environment.
 #include "cuda_support.hpp"
 #include "support/child.hpp"
 
@@ -31,7 +31,7 @@ TEST_CASE("cuda: what the environment decides, and devices that are lost", "[pro
        {"BRAID_SIMT_DEVICES=abc", "BRAID_SIMT_DEVICES=-1", "BRAID_SIMT_DEVICES=999",
         "BRAID_SIMT_FAIL=zz", "BRAID_SIMT_ORDER=sideways", "BRAID_SIMT_STREAM_ORDER=lifo",
         "BRAID_SIMT_REPORTS=loud", "BRAID_SIMT_MEMORY=12T", "BRAID_SIMT_MEMORY=99999999999G"}},
-      // a driver that fails is no device, not an exception
+      // a driver that fails means no device, not an exception
       {"[.child][no_driver]",
        {"BRAID_SIMT_FAIL=1:35:persistent:cudaGetDeviceCount",
         "BRAID_SIMT_FAIL=1:100:persistent:cudaGetDeviceCount",

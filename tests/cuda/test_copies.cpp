@@ -29,7 +29,7 @@ TEST_CASE("copies: to the device and back, around the size of a piece and of the
     const std::vector<unsigned char> expected = from;
     const Held block(0, bytes);
     copy_in(0, block.data(), from.data(), bytes);
-    // read when the call returned
+    // the source was read before the call returned
     std::fill(from.begin(), from.end(), static_cast<unsigned char>(0xee));
     std::vector<unsigned char> seen(bytes);
     copy_out(0, seen.data(), block.data(), bytes);

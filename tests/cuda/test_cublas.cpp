@@ -1,6 +1,6 @@
-// cuBLAS as the engine of matrix products: the switch, what it refuses, and products of every
-// layout and type through the layers that call it. The entry itself is tested by the gemm cases of
-// tests/cuda_kernels, run once more with BRAID_GEMM=cublas.
+// Tests of cuBLAS as the engine of matrix products: the switch, the unsupported cases, and products
+// of every layout and dtype through the layers that call it. The entry itself is tested by the gemm
+// cases of tests/cuda_kernels, which run a second time with BRAID_GEMM=cublas.
 #include <braid/kernels/cuda.hpp>
 
 #include "cuda/cublas_api.hpp"
@@ -14,7 +14,7 @@ using namespace braid::test;
 
 namespace {
 
-/// cuBLAS for a scope; false where the library is missing.
+/// Selects cuBLAS for a scope. Converts to false if the library is missing.
 struct WithCublas {
   WithCublas() : before(cuda::gemm_engine()) {
     try {
@@ -55,7 +55,7 @@ TEST_CASE("cublas: products of every layout and type are those of the CPU", "[cu
           const Tensor x = a.to(d), y = b.to(d);
           return matmul(ta ? x.transpose(0, 1) : x, tb ? y.transpose(0, 1) : y);
         };
-        // few bits: the sums are exact
+        // few significant bits, so the sums are exact
         CHECK(equal(product(cuda_device(0)).to(Device()), product(Device())));
       }
   }
@@ -80,7 +80,7 @@ TEST_CASE("cublas: the switch decides which kernels run", "[cublas]") {
     const WithCublas with;
     for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16})
       CHECK(kernels_of(dtype) == "cublas ");
-    CHECK(kernels_of(DType::int64) == "braid ");  // no integers there
+    CHECK(kernels_of(DType::int64) == "braid ");  // cuBLAS has no integer products
   }
   CHECK(kernels_of(DType::float32) == "braid ");
 }

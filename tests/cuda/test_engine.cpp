@@ -1,5 +1,5 @@
-// The engine on CUDA devices: values to the host, printing, gradients over devices, random numbers,
-// batches that are moved.
+// Tests of the engine on CUDA devices: values copied to the host, printing, gradients across
+// devices, random numbers, batches that are moved to a device.
 #include <sstream>
 
 #include "cuda_support.hpp"
@@ -26,7 +26,7 @@ TEST_CASE("engine: numbers come to the host", "[engine]") {
   CHECK(gt(x, 2).to_vector<bool>() == std::vector<bool>{false, false, false, true, true, true});
   CHECK(equal(x, x.clone()));
   CHECK(allclose(x, x + 1e-9));
-  for (const int workers : {0, 2}) {  // batches of a loader are moved
+  for (const int workers : {0, 2}) {  // batches of a loader are moved to the device
     double total = 0;
     for (Tensor batch : data::DataLoader(Rows(), {.batch_size = 3, .workers = workers}))
       total += batch.to(cuda_device(0)).sum().item<double>();

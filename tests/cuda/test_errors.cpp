@@ -1,4 +1,4 @@
-// Errors: of calls, of kernels, and of a context that is broken for good.
+// Tests of errors: of CUDA calls, of kernels, and of a context that is permanently broken.
 #include <functional>
 
 #include <braid/kernels/cuda.hpp>
@@ -36,10 +36,10 @@ TEST_CASE("errors: an index that only the kernel sees is thrown where the host w
   const Tensor bad = index_select(table, 0, tensor({1, 5}).to(cuda_device(0)));
   CHECK_THROWS_TEXT(IndexError, "index_select: expected *[-5, 5), got 5 at position 1",
                     synchronize(cuda_device(0)));
-  CHECK_NOTHROW(synchronize(cuda_device(0)));  // said once
+  CHECK_NOTHROW(synchronize(cuda_device(0)));  // reported once only
   const Tensor worse = index_select(table, 0, tensor({-6}).to(cuda_device(0)));
   CHECK_THROWS_TEXT(IndexError, "got -6", worse.to_vector<double>());
-  CHECK(good.sum().item<double>() == 6);  // the device works on
+  CHECK(good.sum().item<double>() == 6);  // the device still works
   const Tensor logits = zeros({2, 3}, {.device = cuda_device(0)});
   const Tensor loss = cross_entropy(logits, tensor({0, 3}).to(cuda_device(0)));
   CHECK_THROWS_TEXT(IndexError, "cross_entropy: expected *[0, 3), got 3", loss.item<double>());
@@ -65,7 +65,7 @@ struct Injected {
   ~Injected() { simt::fail_call(0, cudaSuccess); }
 };
 
-/// What f throws.
+/// Returns the E that f throws.
 template <class E> E caught(const std::function<void()>& f) {
   try {
     f();
@@ -115,7 +115,7 @@ TEST_CASE("errors: a copy without its event is over before its piece is used aga
                       "cudaEventRecord: expected success on cuda:0, got cudaErrorInvalidValue",
                       copy(0));
   }
-  for (int i = 1; i < kCopies; ++i) copy(i);  // the first one's bytes stay as they were
+  for (int i = 1; i < kCopies; ++i) copy(i);  // must not overwrite the bytes of the first copy
   copy_out(0, seen, block.data(), kCopies);
   for (int i = 0; i < kCopies; ++i) CHECK(seen[i] == numbers[i]);
 }
@@ -176,9 +176,9 @@ TEST_CASE("child: a lost device", "[.child][lost]") {
                     "expected a device that works, got cuda:0 lost to cudaErrorIllegalAddress "
                     "(*this process cannot use it again",
                     kept + kept);
-  CHECK_THROWS_AS(kept.to(cuda_device(1)), DeviceLostError);  // from there, by the other device
+  CHECK_THROWS_AS(kept.to(cuda_device(1)), DeviceLostError);  // a copy to the other device fails
   const std::uint64_t calls = simt::calls();
-  // Every later use says so, without a call of CUDA.
+  // Every later use throws without a CUDA call.
   const std::function<void()> uses[] = {[&] { (void)(kept + kept); },
                                         [&] { (void)kept.to_vector<double>(); },
                                         [&] { (void)zeros({3}, {.device = cuda_device(0)}); },
@@ -195,7 +195,7 @@ TEST_CASE("child: a lost device", "[.child][lost]") {
     CHECK(e.device == cuda_device(0));
     CHECK(matches(e.what(), "one of the last * launches on cuda:0: #"));
   }
-  // What it held can still be let go.
+  // The objects that it held can still be released.
   kept = {};
   event.reset();
   side.reset();
@@ -203,7 +203,7 @@ TEST_CASE("child: a lost device", "[.child][lost]") {
   CHECK(simt::calls() == calls);
   CHECK(memory_stats(cuda_device(0)).in_use == 0);
   CHECK(memory_stats(cuda_device(0)).cached == 0);
-  // Another GPU works on.
+  // The other GPU still works.
   CHECK((other + other).sum().item<double>() == 20);
 }
 
@@ -274,8 +274,8 @@ TEST_CASE("child: a variable of the emulation that cannot be obeyed", "[.child][
   CHECK_THROWS_TEXT(ArgumentError, "BRAID_SIMT_", (void)device_count());
 }
 
-// What a program's own calls have left on the thread, or in the checker's memory, is not the
-// engine's.
+// Errors that a program's own CUDA calls leave on the thread, or in the checker's report, must not
+// appear as the engine's errors.
 TEST_CASE("errors: an error or a finding of the program's own is not the engine's", "[errors]") {
   NEEDS_DEVICES(1);
   const Tensor x = ones({4}, {.device = cuda_device(0)});

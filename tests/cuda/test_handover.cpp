@@ -1,6 +1,6 @@
-// Every place where one stream hands memory over to another, with the first one held up by a host
-// function that sleeps. A wait that is missing shows as old numbers; the numbers of every round
-// differ.
+// Tests every place where one stream must wait for another before it uses memory. A host function
+// that sleeps delays the first stream, so a missing wait shows as old values. The values of every
+// round differ.
 #include <utility>
 #include <vector>
 
@@ -25,7 +25,7 @@ void delay_all() {
   for (const Device d : devices(DeviceType::cuda)) delay(current_stream(d));
 }
 
-/// Copies behind what the current stream has, late.
+/// Copies on `side`, after the work queued on the current stream and with a delay.
 void copy_late(const std::shared_ptr<Stream>& side, const Tensor& to, const Tensor& from) {
   side->wait_for(current_stream(to.device()));
   delay(*side);
@@ -33,7 +33,7 @@ void copy_late(const std::shared_ptr<Stream>& side, const Tensor& to, const Tens
   to.copy_(from);
 }
 
-/// How many elements are not `value`.
+/// Returns the number of elements that are not `value`.
 std::int64_t wrong(const Tensor& t, double value) {
   std::int64_t count = 0;
   for (const float v : t.to_vector<float>()) count += v != static_cast<float>(value) ? 1 : 0;
@@ -48,7 +48,7 @@ TEST_CASE("hand-over: a stream waits for another, and for an event", "[handover]
   const std::unique_ptr<Event> ready = make_event(cuda_device(0));
   for (int round = 0; round < kRounds; ++round) {
     INFO("round " << round);
-    // No memory is asked for in between: that could put the streams in order by itself.
+    // No allocation happens in between: it could make one stream wait for the other.
     const Tensor x = numbers(round, 0), y = numbers(-1, 0), z = numbers(-1, 0),
                  first = numbers(-1, 0), second = numbers(-1, 0);
     copy_late(side, y, x);
@@ -72,9 +72,9 @@ TEST_CASE("hand-over: memory that a late stream still reads is nobody else's", "
     const Tensor y = numbers(-1, 0);
     copy_late(side, y, x);
     record_stream(x, *side);
-    record_stream(x, *side);  // once is enough, twice is no more
+    record_stream(x, *side);  // recording twice has the same effect as once
     x = {};
-    x = numbers(-100, 0);  // asks for memory of that size
+    x = numbers(-100, 0);  // allocates memory of that size
     stream_of(0).wait_for(*side);
     CHECK(wrong(y, round) == 0);
     CHECK(wrong(x, -100) == 0);
@@ -87,7 +87,7 @@ TEST_CASE("hand-over: memory freed on a late stream is used by another after it"
   DeviceBackend& device = backend(0);
   const Shape large{300'000};
   empty_cache(cuda_device(0));
-  std::vector<Tensor> kept;  // so that the device's own stream has no memory of that size
+  std::vector<Tensor> kept;  // keeps memory of that size, so that the default stream has none free
   for (int round = 0; round < kRounds; ++round) {
     INFO("round " << round);
     Tensor result;
@@ -95,10 +95,10 @@ TEST_CASE("hand-over: memory freed on a late stream is used by another after it"
       const StreamGuard guard(side);
       const Tensor x = numbers(round, 0, large);
       delay(*side);
-      result = x + 1;  // reads x late; x is freed on `side` at once
+      result = x + 1;  // reads x late; x is freed on `side` immediately
     }
     const MemoryStats now = memory_stats(cuda_device(0));
-    device.set_memory_capacity(now.in_use + now.cached);  // no new block: it has to be x's
+    device.set_memory_capacity(now.in_use + now.cached);  // allows no new block, so x's is reused
     kept.push_back(numbers(-100, 0, large));
     device.set_memory_capacity(0);
     stream_of(0).wait_for(*side);
@@ -114,7 +114,7 @@ TEST_CASE("hand-over: pinned pieces are filled again only behind their copies", 
                                                    cuda::PinnedRing::kPieces / sizeof(float));
   const std::int64_t count = 2 * kRing + 77;
   std::vector<Tensor> there;
-  // no two pieces are alike
+  // the contents of all pieces differ
   const auto piece_of = [&](double round) {
     return arange(count, {.dtype = DType::float32}) + round;
   };
@@ -122,14 +122,14 @@ TEST_CASE("hand-over: pinned pieces are filled again only behind their copies", 
     Tensor host = piece_of(round);
     delay(stream_of(0));
     there.push_back(host.to(cuda_device(0)));
-    host.fill_(-1);  // it was read when the call returned
+    host.fill_(-1);  // the copy has already read it
   }
   for (int round = 0; round < 3; ++round)
     CHECK(equal(there[static_cast<std::size_t>(round)].to(Device()), piece_of(round)));
   delay(stream_of(0));
   const Tensor some = there[0].narrow(0, 0, kCount);
   some.fill_(7);
-  CHECK(wrong(some, 7) == 0);  // to the host: after what is queued
+  CHECK(wrong(some, 7) == 0);  // copies to the host after the queued work
 }
 
 TEST_CASE("hand-over: a copy between devices is after and before the work of both", "[handover]") {
@@ -157,7 +157,7 @@ TEST_CASE("hand-over: the source of a copy between devices may go at once", "[ha
   std::vector<Tensor> kept;
   for (int round = 0; round < kRounds; ++round) {
     Tensor x = numbers(round, 0);
-    delay(stream_of(1));  // the target is late, and so is the copy
+    delay(stream_of(1));  // the target is delayed, and so is the copy
     kept.push_back(x.to(cuda_device(1)));
     x = {};
     x = numbers(-5, 0);
@@ -180,7 +180,7 @@ TEST_CASE("hand-over: scatter and gather, with every device late", "[handover]")
       std::vector<Tensor> parts = parallel::scatter(x, group);
       x.fill_(-6);
       REQUIRE(parts.size() == group.size());
-      // without: a view of x
+      // from a device, part 0 is a view of x
       for (std::size_t i = from_host ? 0 : 1; i < parts.size(); ++i)
         CHECK(wrong(parts[i] + 1, round + 1) == 0);
       for (Tensor& part : parts) part = full({8, 500}, -7.0, {.device = part.device()});

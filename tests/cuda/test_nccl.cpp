@@ -1,5 +1,5 @@
-// NCCL over as many GPUs as there are, one at least: a group of one calls the library all the same.
-// In the SIMT build its stand-in; tests/simt/nccl has the rest.
+// Tests of NCCL over all GPUs, at least one: a group of one calls the library too. The SIMT build
+// uses the fake NCCL; tests/simt/nccl has its other tests.
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::chrono::minutes kTimeout{1};
 
-/// The first device of each GPU.
+/// Returns the first device of each GPU.
 std::vector<Device> gpus() {
   std::vector<Device> list;
   std::set<int> seen;
@@ -28,7 +28,7 @@ std::vector<Device> gpus() {
   return list;
 }
 
-/// Null, and a line that `./dev gpu` shows, where the library is missing or too old.
+/// Returns null and prints a line that `./dev gpu` shows if the library is missing or too old.
 std::unique_ptr<Group> open_group(const std::vector<Device>& on) {
   try {
     return std::make_unique<Group>(on, kTimeout);
@@ -83,7 +83,8 @@ TEST_CASE("nccl: init, every collective, a question for errors, abort and end, t
     }
     group->run("reduce", calls(reduce, x, whole, kCount));
     CHECK(all_are(whole[0].narrow(0, 0, kCount).contiguous(), sum));
-    // What was queued before is done before, and the other way round: no wait of the program's.
+    // Work queued before a collective completes before it, and the collective before later work.
+    // The program itself never waits.
     for (int i = 0; i < 20; ++i) {
       for (const Tensor& t : y) t.fill_(i);
       group->run("all_reduce", calls(Call::Kind::all_reduce, y, y, kCount));

@@ -1,5 +1,5 @@
-// Streams and events: make_stream, StreamGuard, record_stream, make_event; hand-overs are in
-// test_handover.cpp.
+// Tests of streams and events: make_stream, StreamGuard, record_stream, make_event. Stream
+// dependencies are tested in test_handover.cpp.
 #include <thread>
 
 #include <braid/core/worker.hpp>
@@ -39,7 +39,7 @@ TEST_CASE("streams: a guard is of one thread and one device, and nests", "[strea
         Stream* seen = nullptr;
         std::thread([&] { seen = &current_stream(device); }).join();
         CHECK(seen == own);
-        std::vector<Stream*> in_workers(all.size());  // they continue this thread's work
+        std::vector<Stream*> in_workers(all.size());  // workers use this thread's current stream
         run_on_devices(all, [&](std::size_t i) { in_workers[i] = &current_stream(device); });
         CHECK(in_workers == std::vector<Stream*>(all.size(), b.get()));
       }
@@ -83,7 +83,7 @@ TEST_CASE("streams: a stream goes on while another is held up", "[streams]") {
   const Tensor x = arange(1000, {.device = device, .dtype = DType::float32});
   synchronize(device);
   Gate gate(current_stream(device));
-  const Tensor behind = x + 1;  // behind the gate
+  const Tensor behind = x + 1;  // queued after the gate
   const std::unique_ptr<Event> done = make_event(device);
   current_stream(device).record(*done);
   {
@@ -110,7 +110,7 @@ TEST_CASE("streams: memory goes back to the stream that it came from", "[streams
       const void* const first = kept.id()->data();
       kept = {};
       kept = ones({3000}, {.device = device});
-      CHECK(kept.id()->data() == first);  // at once
+      CHECK(kept.id()->data() == first);  // reused immediately
       CHECK(memory_stats(device).hits == before.hits + 1);
       CHECK(memory_stats(device).in_use > before.in_use);
       side->synchronize();
@@ -160,7 +160,7 @@ TEST_CASE("streams: an event is done when what came before it is", "[streams]") 
   stream.record(*event);
   event->synchronize();
   CHECK(event->done());
-  stream.record(*event);  // again
+  stream.record(*event);  // a second time
   stream.synchronize();
   CHECK(event->done());
 }
@@ -174,7 +174,7 @@ TEST_CASE("streams: a wait orders two devices, and CUDA and the CPU", "[streams]
   host.record(*of_cpu);
   CHECK_NOTHROW(first.wait(*of_cpu));
   first.record(*of_cuda);
-  host.wait(*of_cuda);  // the thread waits
+  host.wait(*of_cuda);  // blocks the host thread
   CHECK(of_cuda->done());
   CHECK_NOTHROW(host.record(*of_cuda));
   CHECK_NOTHROW(first.record(*of_cpu));

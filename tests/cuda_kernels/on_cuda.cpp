@@ -9,7 +9,7 @@ bool kernel_test::in_other_order([[maybe_unused]] const std::function<void()>& f
 #if defined(BRAID_CUDA_SIMT)
   using braid::simt::Order;
   const braid::simt::Config before = braid::simt::config();
-  if (before.order != Order::forward) return false;  // a run in another order compares already
+  if (before.order != Order::forward) return false;  // other orders already compare
   braid::simt::set_order(Order::reverse);
   f();
   braid::simt::set_config(before);

@@ -1,5 +1,5 @@
-// Every kernel of the table, by the CPU and by CUDA, in every type that it takes, with float64 as
-// the arbiter; and what it refuses, it refuses alike.
+// Compares every kernel of the table on the CPU and on CUDA, for every dtype that it supports, with
+// float64 as the reference. Both must reject the same arguments with the same text.
 #include "kernels/every_kernel.hpp"
 #if defined(BRAID_CUDA_SIMT)
 #include "simt/stats.hpp"
@@ -9,7 +9,7 @@ using namespace agreement;
 
 namespace {
 
-/// Grids that the emulation has run.
+/// Returns the number of grids that the emulation has run.
 #if defined(BRAID_CUDA_SIMT)
 constexpr bool kCounted = true;
 std::uint64_t grids() { return braid::simt::stats().grids; }
@@ -18,8 +18,8 @@ constexpr bool kCounted = false;
 std::uint64_t grids() { return 0; }
 #endif
 
-/// Each call is taken or refused by both, with one text, and for every type it is a kernel that
-/// does the work.
+/// Checks that each call is accepted by both or rejected by both with the same text, and that each
+/// dtype launches a kernel.
 void answer_alike(const char* name, CallsOf calls_of) {
   int taken = 0;
   for (const DType t : kAll) {
@@ -56,8 +56,8 @@ TEST_CASE("every kernel agrees between the CPU and CUDA", "[.][every]") {
   every_kernel_agrees();
 }
 
-// The kernels whose own tests leave sizes, layouts and types to these calls, in every order of
-// threads.
+// The tests of these kernels leave sizes, layouts and dtypes to these calls, which run in every
+// order of threads.
 TEST_CASE("rows, losses, optimizers, activations and sums agree between the CPU and CUDA",
           "[cuda_kernels][softmax][loss][optim][activation][reduce]") {
   NEEDS_DEVICE;

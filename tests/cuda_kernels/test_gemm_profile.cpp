@@ -1,4 +1,5 @@
-// The shared and global accesses of the largest tile of float32, counted by the emulation.
+// Checks the shared and global memory accesses of the largest float32 tile, as the emulation counts
+// them.
 #if defined(BRAID_CUDA_SIMT) && defined(BRAID_SIMT_CHECK)
 #include <fstream>
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kSize = 128, kDeep = 32;
 
-/// The line of a file of kernels/cuda/device that has the words.
+/// Returns the number of the line that contains the words, in a file of kernels/cuda/device.
 int line_of(const std::string& file, const std::string& words) {
   std::ifstream in(braid::test::tests_dir() + "/../kernels/cuda/device/" + file);
   std::string text;
@@ -45,7 +46,7 @@ void multiply(int layout) {
 TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts and reads 16 bytes at a time",
           "[cuda_kernels][gemm][profile]") {
   NEEDS_DEVICE;
-  // accesses of a warp that bring one operand
+  // accesses per warp that load one operand
   constexpr std::uint64_t fours = kSize * kDeep / 4 / 32;
   for (int layout = 0; layout < 4; ++layout) {
     INFO("layout " << layout);
@@ -54,7 +55,7 @@ TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts and reads 16 bytes 
     multiply(layout);
     INFO(profile.table());
     const std::uint64_t turned = turned_a + turned_b, direct = 2 - turned;
-    // Each of 8 warps reads two fours of A and two of B for each k.
+    // For each k, each of 8 warps reads two vectors of four of A and two of B.
     const ProfileLine reads = at(profile, "element.cuh", "return simt::load_vector<", true);
     CHECK(reads.accesses == 8 * 4 * kDeep);
     CHECK(reads.cost == reads.ideal);

@@ -1,4 +1,5 @@
-// The tiles of CUDA's own products: each by a plan of its own, and which the shape gets.
+// Tests the tiles of Braid's own CUDA products: each tile by an explicit plan, and the planner's
+// choice for a shape.
 #include "cuda/gemm_kinds.hpp"
 #include "kernels/gemm_cases.hpp"
 
@@ -58,7 +59,7 @@ TEST_CASE("cuda gemm: k in parts, the same bits again", "[cuda_kernels][gemm]") 
       Product s = product({37, 21, 1200}, layout);
       GemmArgs shape{};
       shape.m = s.m, shape.n = s.n, shape.k = s.k, shape.batch = 1, shape.dtype = t;
-      for (const int processors : {1, 4, 132}) {  // the parts are the shape's
+      for (const int processors : {1, 4, 132}) {  // the number of parts depends only on the shape
         const auto plan = braid::cuda::plan_gemm(shape, processors);
         CHECK(plan.splits == 4);
         CHECK(plan.depth == 320);
@@ -111,7 +112,7 @@ TEST_CASE("cuda gemm: the plan", "[cuda_kernels][gemm]") {
   CHECK(plan(4096, 4096, 64, 132, DType::float64).tile == GemmTileKind::square64);
   CHECK(plan(100000, 10, 64, 132).tile == GemmTileKind::columns128x16);
   CHECK(plan(10, 100000, 64, 132).tile == GemmTileKind::rows16x128);
-  CHECK(plan(64, 10, 8192, 132).splits == 32);  // dW of a small layer, many rows
+  CHECK(plan(64, 10, 8192, 132).splits == 32);  // dW of a small layer with many rows
   CHECK(plan(64, 10, 8192, 1).splits == 32);
 }
 

@@ -7,7 +7,7 @@
 #include "cuda_kernels/probe.hpp"
 #include "kernels/gemm_cases.hpp"
 
-// Sizes beyond what 32-bit indices and one grid hold.
+// Tests sizes beyond the range of 32-bit indices and of one grid.
 using namespace kernel_test;
 
 namespace {
@@ -31,7 +31,7 @@ void check_offsets(const Loop& loop) {
   CHECK(wrong == 0);
 }
 
-/// 0, 1, 2, …
+/// Returns 0, 1, 2, …
 Buffer counting(std::int64_t n) {
   Buffer x(DType::int32, n);
   for (std::int64_t i = 0; i < n; ++i) x.put(i, static_cast<double>(i));
@@ -64,7 +64,7 @@ TEST_CASE("cuda indexing: more work than one grid holds", "[cuda_kernels][indexi
   NEEDS_DEVICE;
   constexpr std::int64_t blocks = 8192, threads = 256;
   {
-    const std::int64_t n = blocks * threads + 1000;  // strided: an element a thread
+    const std::int64_t n = blocks * threads + 1000;  // strided copy: one element per thread
     Buffer out(DType::uint8, n), x(DType::uint8, 2);
     x.put(0, 3), x.put(1, 4);
     const Loop loop = strided({n / 2, 2}, {{2, 1}, {0, 1}});
@@ -72,7 +72,7 @@ TEST_CASE("cuda indexing: more work than one grid holds", "[cuda_kernels][indexi
     check_each(out, [](std::int64_t i) { return 3 + i % 2; });
   }
   {
-    const std::int64_t rows = blocks * 8 + 100, n = 2;  // a row a warp
+    const std::int64_t rows = blocks * 8 + 100, n = 2;  // one row per warp
     Buffer x(DType::float32, rows * n), y(DType::float32, rows * n);
     x.fill(0);
     kernels().softmax({DType::float32, false, x.data(), y.data(), rows, n}, stream());
@@ -81,7 +81,7 @@ TEST_CASE("cuda indexing: more work than one grid holds", "[cuda_kernels][indexi
     CHECK(wrong == 0);
   }
   {
-    // a tile a block; nothing along k, so each is the bias alone
+    // one tile per block; k = 0, so each result is the bias
     Product s{1, 1, 0};
     s.batch = blocks + 100, s.bias = true;
     Operands x(DType::float32, s);
@@ -94,13 +94,13 @@ TEST_CASE("cuda indexing: more work than one grid holds", "[cuda_kernels][indexi
                      stream());
   };
   {
-    const std::int64_t rows = blocks + 3, n = 513;  // a row a block; the same 513 numbers for each
+    const std::int64_t rows = blocks + 3, n = 513;  // a row per block, all of the same 513 numbers
     Buffer out(DType::int64, rows);
     sum(counting(n), out, strided({rows}, {{1}, {0}}), strided({n}, {{0}, {1}}));
     check_each(out, [](std::int64_t) { return n * (n - 1) / 2; });
   }
   {
-    const std::int64_t batch = blocks + 100, side = 8, area = side * side;  // a turned tile a block
+    const std::int64_t batch = blocks + 100, side = 8, area = side * side;  // transposed tiles
     const Buffer x = counting(batch * area);
     Buffer out(DType::int32, x.size());
     const Loop turned = strided({batch, side, side}, {{area, side, 1}, {area, 1, side}});
@@ -109,7 +109,7 @@ TEST_CASE("cuda indexing: more work than one grid holds", "[cuda_kernels][indexi
                [](std::int64_t i) { return i / area * area + i % side * side + i / side % side; });
   }
   {
-    // 32 columns a block: element j of output e is x[e + 2 j]
+    // 32 columns per block: element j of output e is x[e + 2 j]
     const std::int64_t columns = 32 * blocks + 100, n = 17;
     Buffer out(DType::int64, columns);
     sum(counting(columns + 2 * n), out, strided({columns}, {{1}, {1}}), strided({n}, {{0}, {2}}));
@@ -120,8 +120,8 @@ TEST_CASE("cuda indexing: more work than one grid holds", "[cuda_kernels][indexi
 TEST_CASE("cuda indexing: the last row of a table of 3 GB, read and written by index",
           "[cuda_kernels][indexing]") {
   NEEDS_DEVICE;
-  // Of odd width, so that it goes byte by byte. No other row is touched: the emulation gives memory
-  // that nobody uses no room.
+  // The odd width forces byte accesses. No other row is touched: the emulation commits no memory
+  // for untouched pages.
   constexpr std::int64_t width = 1027, rows = (std::int64_t{3} << 30) / width;
   braid::DeviceBackend& backend = *braid::device_context(stream().device()).backend;
   const braid::Block block = backend.allocate(static_cast<std::size_t>(rows * width), stream());

@@ -4,7 +4,7 @@
 
 namespace braid::test {
 
-/// Sets BRAID_DATA, or takes it away, for as long as it lives.
+/// Sets or unsets BRAID_DATA, and restores it at the end of its lifetime.
 class DataVariable {
  public:
   explicit DataVariable(const char* value) {

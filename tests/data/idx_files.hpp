@@ -5,7 +5,7 @@
 
 namespace braid::test {
 
-/// Magic and sizes of an IDX file.
+/// Returns the magic number and the sizes of an IDX file.
 inline std::string header(int type, const std::vector<std::uint32_t>& sizes) {
   std::string s{'\0', '\0', static_cast<char>(type), static_cast<char>(sizes.size())};
   for (const std::uint32_t n : sizes)

@@ -1,5 +1,5 @@
 #pragma once
-// Small datasets, and what loaders make of them.
+// Small datasets, and functions that collect the batches of a loader.
 #include <algorithm>
 #include <numeric>
 
@@ -16,7 +16,7 @@ struct Integers {
   [[nodiscard]] std::int64_t get(std::int64_t i) const { return i; }
 };
 
-/// A dataset of what f makes.
+/// A dataset whose item i is f(i).
 template <class F> struct Made {
   std::int64_t n;
   F f;
@@ -26,7 +26,7 @@ template <class F> struct Made {
 template <class F> Made(std::int64_t, F) -> Made<F>;
 
 inline Ids ids(const Tensor& t) { return t.to_vector<std::int64_t>(); }
-/// 0 to n - 1.
+/// Returns the numbers 0 to n - 1.
 inline Ids upto(std::int64_t n) {
   Ids v(static_cast<std::size_t>(n));
   std::iota(v.begin(), v.end(), std::int64_t{0});
@@ -36,13 +36,13 @@ inline Ids sorted(Ids v) {
   std::sort(v.begin(), v.end());
   return v;
 }
-/// The numbers of an epoch's batches, one list a batch.
+/// Returns the numbers of an epoch, with one list per batch.
 template <class L> std::vector<Ids> batches_of(L& loader) {
   std::vector<Ids> batches;
   for (auto& batch : loader) batches.push_back(ids(batch));
   return batches;
 }
-/// All numbers of an epoch.
+/// Returns all numbers of an epoch.
 template <class L> Ids epoch_of(L& loader) {
   Ids all;
   for (const Ids& batch : batches_of(loader)) all.insert(all.end(), batch.begin(), batch.end());

@@ -34,7 +34,7 @@ std::string labels(std::uint32_t n) {
   return s;
 }
 
-/// A folder with these files, of images and of labels.
+/// Writes a file of images and a file of labels into the folder.
 void put(const TemporaryFolder& folder, const std::string& images, const std::string& labels) {
   write_file(folder / "mnist-images-idx3-ubyte", images);
   write_file(folder / "mnist-labels-idx1-ubyte", labels);
@@ -59,7 +59,7 @@ TEST_CASE("mnist: items are images from 0 to 1 and labels", "[data][mnist]") {
     for (int k = 0; k < 784; ++k)
       REQUIRE(item.image.data<float>()[k] == static_cast<float>((i + k) % 256) / 255.0f);
   }
-  mnist.get(3).image.data<float>()[0] = 9;  // made new at each get
+  mnist.get(3).image.data<float>()[0] = 9;  // each get makes a new tensor
   CHECK(mnist.get(3).image.data<float>()[0] == 3 / 255.0f);
   CHECK_THROWS_TEXT(IndexError, "Mnist: expected an index in [0, 12), got 12", mnist.get(12));
   CHECK_THROWS_TEXT(IndexError, "got -1", mnist.get(-1));
@@ -87,7 +87,7 @@ TEST_CASE("mnist: the names that files have", "[data][mnist]") {
   write_file(folder / "t10k-labels.idx1-ubyte", labels(2));
   CHECK(data::Mnist(folder.path() + "/").size() == 2);
   write_file(folder / "train-images.idx3-ubyte", images(3));
-  CHECK(data::Mnist(folder.path()).size() == 2);  // not without its labels
+  CHECK(data::Mnist(folder.path()).size() == 2);  // not found without its labels
   write_file(folder / "train-labels-idx1-ubyte", labels(3));
   CHECK(data::Mnist(folder.path()).size() == 3);
   CHECK(data::Mnist(folder.path(), data::MnistPart::test).size() == 2);
@@ -181,7 +181,7 @@ TEST_CASE("mnist: the real digits", "[data][mnist]") {
   const data::Labelled batch = mnist.get_batch(arange(10'000).to_vector<std::int64_t>());
   for (const auto label : batch.label.to_vector<std::int64_t>())
     ++counts.at(static_cast<std::size_t>(label));
-  // as published
+  // the counts of MNIST's test set, as published
   CHECK(counts == std::vector<std::int64_t>{980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009});
   CHECK(batch.image.mean().item<double>() == Approx(0.1325).margin(0.0005));
   CHECK(*mnist.get(0).label.data<std::int64_t>() == 7);
@@ -234,7 +234,7 @@ TEST_CASE("synthetic: ten kinds, equally often, that can be told apart", "[data]
   std::vector<int> counts(10, 0);
   for (const int label : labels) ++counts.at(static_cast<std::size_t>(label));
   for (const int n : counts) CHECK(std::abs(n - 100) < 50);  // standard deviation 9.5
-  // By the nearest of those before it.
+  // Classifies each of the last 200 by its nearest neighbour among the first 800.
   int right = 0;
   for (std::size_t i = kTrain; i < labels.size(); ++i) {
     float best = 1e9f;

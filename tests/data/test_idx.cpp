@@ -66,7 +66,7 @@ TEST_CASE("idx: shapes", "[data][idx]") {
         Shape{1, 1, 1, 1, 1, 1, 1, 2});
   CHECK(parse(header(0x08, {0})).shape() == Shape{0});
   CHECK(parse(header(0x0e, {0, 4294967295u})).shape() == Shape{0, 4294967295});
-  const std::string large(200'001, 'x');  // more than one piece, and not a whole number of them
+  const std::string large(200'001, 'x');  // several pieces, the last of them partial
   const Tensor t = parse(header(0x08, {200'001}) + large);
   CHECK(std::memcmp(t.data<std::uint8_t>(), large.data(), large.size()) == 0);
 }
@@ -195,7 +195,7 @@ TEST_CASE("idx: hostile gzip", "[data][idx][gzip][hostile]") {
       {"header: expected 4 more decompressed bytes, got 0", gzip("")},
       {"header: expected 8 more decompressed bytes, got 4",
        gzip(header(0x08, {2, 3}).substr(0, 8))},
-      {"magic: expected 0x00 0x00, got 0x1f 0x8b", gzip(good)},  // one layer only
+      {"magic: expected 0x00 0x00, got 0x1f 0x8b", gzip(good)},  // only one layer is decompressed
       {"gzip: expected valid compressed data, got incorrect data check", checksum},
       {"gzip: expected valid compressed data, got incorrect length check", length},
   };
@@ -206,7 +206,7 @@ TEST_CASE("idx: hostile gzip", "[data][idx][gzip][hostile]") {
       std::string changed = good;
       changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
       try {
-        // what may differ: gzip's flags, date and system, the padding of the last byte of bits
+        // only these bits may change: gzip's flags, date and system, the padding of the last byte
         const Tensor t = parse(changed);
         CHECK((t.numel() == 6 && std::memcmp(t.data<std::uint8_t>(), "abcdef", 6) == 0));
       } catch (const FormatError&) {
@@ -223,11 +223,11 @@ TEST_CASE("idx: a gzip file that promises much costs no memory", "[data][idx][gz
   const auto all = [](std::uint64_t most) {
     return data::IdxOptions{.max_bytes = most, .max_ratio = most};
   };
-  // 3.9 GB promised, 100 MB of zeros in 100 kB delivered.
+  // The header declares 3.9 GB. The file has 100 MB of zeros, compressed to 100 kB.
   REFUSES("file: data: expected 3900000000 decompressed bytes for [3900000000], got 100000000",
           gzip(header(0x08, {3'900'000'000u}) + std::string(100'000'000, '\0')),
           all(std::uint64_t{1} << 40));
-  // 3 bytes promised, 100 MB delivered: decompression stops there.
+  // The header declares 3 bytes, the file has 100 MB. Decompression stops there.
   REFUSES("file: gzip: expected the end of the decompressed data, got more of it",
           gzip(header(0x08, {3}) + std::string(100'000'000, '\0')));
   CHECK_THROWS_TEXT(LimitError,
@@ -247,7 +247,7 @@ TEST_CASE("idx: how much a compressed file may become", "[data][idx][gzip][hosti
                     parse(bomb));
   const std::uint64_t needed = kPiece / bomb.size() + 1;
   CHECK(parse(bomb, {.max_ratio = needed}).numel() == kPiece + 1);
-  // times the size of the file it does not wrap
+  // its product with the size of the file does not overflow
   CHECK(parse(bomb, {.max_ratio = ~std::uint64_t{0}}).numel() == kPiece + 1);
   CHECK_THROWS_TEXT(LimitError, "sizes: expected at most", parse(bomb, {.max_ratio = needed - 1}));
   CHECK_THROWS_TEXT(LimitError, "sizes: expected at most 1048576", parse(bomb, {.max_ratio = 0}));
@@ -255,10 +255,10 @@ TEST_CASE("idx: how much a compressed file may become", "[data][idx][gzip][hosti
 
 namespace {
 
-// What the file code reads, and how much of it at once.
+// How many bytes the file code reads in all, and in its largest single read.
 std::size_t bytes_read = 0, largest_read = 0;
 
-/// Counts, as long as it lives.
+/// Counts reads during its lifetime.
 class ReadCount {
  public:
   ReadCount() {
@@ -299,7 +299,7 @@ TEST_CASE("idx: a compressed file is read once, in pieces, and no further than i
   {
     const ReadCount count;
     CHECK(data::read_idx(folder / "good").numel() == 1'000'000);
-    CHECK(bytes_read == whole.size() + 2);  // the first two bytes say what it is
+    CHECK(bytes_read == whole.size() + 2);  // 2 more bytes to detect the format
     CHECK(largest_read <= 64 * 1024);
   }
   for (const std::string& text : {std::string("\x1f\x8b"), gzip(header(0x08, {3}) + "abc")}) {
@@ -311,7 +311,7 @@ TEST_CASE("idx: a compressed file is read once, in pieces, and no further than i
   }
 }
 
-#if !BRAID_SANITIZED  // these reserve more memory than the limit leaves
+#if !BRAID_SANITIZED  // sanitizers reserve more memory than the limit leaves
 
 TEST_CASE("idx child: too little memory", "[.child][idx-memory]") {
   const std::string file = gzip(header(0x08, {200'000'000u}) + std::string(200'000'000, '\0'));
@@ -327,7 +327,7 @@ TEST_CASE("idx child: too little memory", "[.child][idx-memory]") {
   REQUIRE(::setrlimit(RLIMIT_AS, &limit) == 0);
   CHECK_THROWS_TEXT(OutOfMemoryError, "cpu:0: allocate: expected *(reading file)",
                     parse(file, {.max_ratio = 2000}));
-  CHECK(parse(gzip(header(0x08, {3}) + "abc")).numel() == 3);  // all of it was given back
+  CHECK(parse(gzip(header(0x08, {3}) + "abc")).numel() == 3);  // all memory was freed
 }
 
 TEST_CASE("idx: too little memory is an OutOfMemoryError", "[data][idx][gzip][hostile]") {

@@ -12,7 +12,7 @@ using namespace braid::test;
 
 namespace {
 
-/// Makes whole batches; counts nothing else.
+/// A dataset with get_batch, which makes a whole batch.
 struct Whole {
   [[nodiscard]] std::int64_t size() const { return 10; }
   [[nodiscard]] data::Labelled get(std::int64_t i) const {
@@ -29,7 +29,7 @@ static_assert(std::input_iterator<data::DataLoader<Integers>::iterator>);
 static_assert(std::sentinel_for<std::default_sentinel_t, data::DataLoader<Integers>::iterator>);
 static_assert(std::ranges::input_range<data::DataLoader<Integers>>);
 
-/// A sampler that gives these, and says that they are so many.
+/// A sampler that returns `list`, and `claimed` as its count.
 struct Fixed {
   Ids list;
   std::int64_t claimed;
@@ -109,8 +109,8 @@ TEST_CASE("loader: the order of a shuffle is the same on every machine and in ev
 }
 
 TEST_CASE("loader: every order of a shuffle is as likely as the others", "[data][loader]") {
-  // 24 orders of 4 items, 24,000 epochs: 1,000 each, standard deviation 31; chi squared of 23
-  // degrees: 49.7 at 0.1 %.
+  // 4 items have 24 orders. In 24,000 epochs each order is expected 1,000 times, with a standard
+  // deviation of 31. Chi squared with 23 degrees of freedom exceeds 49.7 with probability 0.1 %.
   std::vector<int> counts(256, 0);
   for (int epoch = 0; epoch < 24'000; ++epoch) {
     const auto order = data::RandomSampler{1}.indices(4, epoch);
@@ -188,7 +188,7 @@ TEST_CASE("loader: a batch is owned, and what is copied from it stays", "[data][
   std::vector<Tensor> kept;
   for (auto& batch : loader) {
     kept.push_back(batch);
-    batch = Tensor();  // the loop's own to change
+    batch = Tensor();  // the loop owns the batch and may change it
   }
   REQUIRE(kept.size() == 2);
   CHECK(ids(kept[0]) == upto(6));
@@ -252,7 +252,7 @@ TEST_CASE("loader: datasets larger than any list of their indices", "[data][load
                       "sampler: expected a dataset of 0 to *, as many indices as a list can hold, "
                       "got 1152921504606846976",
                       loader.begin());
-#if !BRAID_SANITIZED  // these end the program where memory is refused
+#if !BRAID_SANITIZED  // a sanitizer ends the process if such an allocation fails
     data::DataLoader large(Integers{kHuge / 1024}, {.batch_size = 4, .shuffle = shuffle});
     CHECK_THROWS_TEXT(
         OutOfMemoryError,

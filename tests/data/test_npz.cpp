@@ -101,7 +101,7 @@ TEST_CASE("npz: prefixes, flipped bits and edited fields are errors or the same 
       flipped[at / 8] = static_cast<char>(flipped[at / 8] ^ (1 << at % 8));
       StateDict dict;
       try {
-        dict = read(flipped);  // a name, a date or a version may have changed, never a number
+        dict = read(flipped);  // a name, a date or a version may change, but no number
       } catch (const IoError&) {
         continue;
       }
@@ -140,7 +140,7 @@ TEST_CASE("npz: prefixes, flipped bits and edited fields are errors or the same 
   for (const Edit& e : edits) CHECK_THROWS_TEXT(FormatError, e.text, read(edited(e.at, e.bytes)));
   CHECK_THROWS_TEXT(LimitError, "zip64",
                     read(edited(entry + 20, {255, 255, 255, 255, 255, 255, 255, 255})));
-  // The second entry made a twin of the first: the same bytes twice.
+  // The second entry becomes a copy of the first: two members with the same bytes of the file.
   std::string twin = whole;
   twin.replace(second, second - entry, whole.substr(entry, second - entry));
   CHECK_THROWS_TEXT(FormatError, "members: expected one after another, got two that overlap",

@@ -1,4 +1,4 @@
-// Windows of one sequence, and streams that are read side by side: next-token pairs.
+// Next-token pairs: windows of one sequence, and streams that are read in parallel.
 #include "items.hpp"
 #include "nn/refused.hpp"
 
@@ -22,7 +22,7 @@ TEST_CASE("windows: tokens, and those one later", "[data][text]") {
 }
 
 TEST_CASE("windows: a batch is what its items, collated, are", "[data][text]") {
-  const Tensor base = arange(40).reshape({20, 2}).select(1, 1);  // not dense
+  const Tensor base = arange(40).reshape({20, 2}).select(1, 1);  // not contiguous
   const data::TokenWindows windows(base, 5, 3);
   const std::vector<std::int64_t> picked{4, 0, 4, 2};
   const data::NextToken batch = windows.get_batch(picked);
@@ -43,14 +43,14 @@ TEST_CASE("windows: a batch is what its items, collated, are", "[data][text]") {
 }
 
 TEST_CASE("streams: columns side by side, window after window", "[data][text]") {
-  // abcdefghijkl of the documentation, and two tokens that fill no row.
+  // abcdefghijkl of the documentation, and two tokens that do not fill a row.
   const data::TokenStreams streams(arange(14), 3, 2);
   CHECK(ids(streams.columns()) == Ids{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11});
   REQUIRE(streams.size() == 2);
   CHECK(streams.get(0).input.shape() == Shape{2, 3});
   CHECK(ids(streams.get(0).input) == Ids{0, 4, 8, 1, 5, 9});
   CHECK(ids(streams.get(0).target) == Ids{1, 5, 9, 2, 6, 10});
-  CHECK(ids(streams.get(1).input) == Ids{2, 6, 10});  // what is left
+  CHECK(ids(streams.get(1).input) == Ids{2, 6, 10});  // the rest
   CHECK(ids(streams.get(1).target) == Ids{3, 7, 11});
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("streams: training::progress takes them as a loader, and counts tokens
   }
   CHECK(seen == Ids{10, 10, 2, 10, 10, 2});
   CHECK(epochs == Ids{0, 1});
-  CHECK(training::detail::rows_of(Tensor(zeros({3, 4}))) == 3);  // what has no samples() has rows
+  CHECK(training::detail::rows_of(Tensor(zeros({3, 4}))) == 3);  // no samples(): rows
 }
 
 TEST_CASE("sequences: what cannot be cut is refused", "[data][text][errors]") {

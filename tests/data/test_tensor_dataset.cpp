@@ -37,7 +37,7 @@ TEST_CASE("tensor dataset: a batch is what its items, collated, are", "[data]") 
 TEST_CASE("tensor dataset: any dtype and layout; no elements; one tensor; numbers are copied",
           "[data]") {
   const Tensor base = counted({3, 5});
-  const data::TensorDataset turned(base.transpose(0, 1));  // rows are columns
+  const data::TensorDataset turned(base.transpose(0, 1));  // rows of `turned` are columns of `base`
   const std::int64_t indices[] = {4, 0};
   CHECK(turned.get_batch(indices).to_vector<float>() == std::vector<float>{4, 9, 14, 0, 5, 10});
   CHECK(turned.get(1).to_vector<float>() == std::vector<float>{1, 6, 11});
@@ -90,7 +90,7 @@ TEST_CASE("loader: the state says where it is, and takes it there", "[data][load
       CHECK(rest == std::vector<Ids>(all.begin() + static_cast<std::ptrdiff_t>(k), all.end()));
     }
   }
-  auto copy = loader;  // has a position of its own
+  auto copy = loader;  // has a separate position
   const std::int64_t before = loader.steps();
   auto at = copy.begin();
   CHECK(copy.steps() == before + 1);
@@ -131,7 +131,7 @@ TEST_CASE("loader: a state that does not fit is an error, and changes nothing",
   CHECK(loader.steps() == 1);
   CHECK(loader.epoch() == 1);
   auto next = loader.begin();
-  // at the beginning of an epoch other sizes are allowed
+  // at the beginning of an epoch another batch size is allowed
   load(other, loader.state().size() == 5 ? changed("batch", number(0)) : good);
   CHECK(other.epoch() == 0);
 }

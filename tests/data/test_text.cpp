@@ -12,12 +12,12 @@ using namespace braid::test;
 
 namespace {
 
-/// Of one list of tokens.
+/// Returns the elements of a 1-d tensor of tokens.
 Ids numbers(const Tensor& tokens) {
   CHECK((tokens.dtype() == DType::int64 && tokens.dim() == 1));
   return ids(tokens);
 }
-/// Every byte there is, three times.
+/// Returns every byte value, three times.
 std::string all_bytes() {
   std::string text;
   for (int i = 0; i < 768; ++i) text += static_cast<char>(i * 7);
@@ -67,9 +67,9 @@ TEST_CASE("text: a missing file is named, and where it was looked for", "[data][
     return -1;
   };
   CHECK(number("a.txt") == ENOENT);
-  // a folder that is named has it
+  // a folder that is given must contain the file
   CHECK_THROWS_AS(data::find_text("a.txt", folder.path()), IoError);
-  // a folder is there, but it is no text
+  // the path is a folder, not a text file
   CHECK(number(".") != ENOENT);
   CHECK(number(".") != -1);
 }
@@ -82,7 +82,7 @@ TEST_CASE("words: numbered by how often they come, each line with its end", "[da
   CHECK((words.id("b") == 3 && words.id("z") == 0 && words.id("") == 0 && words.id("<eos>") == 1));
   CHECK(numbers(words.encode("b a\tb\r\n\n  c c c  \nd")) == Ids{3, 4, 3, 1, 1, 2, 2, 2, 1, 5, 1});
   CHECK(numbers(words.encode("a z\n")) == Ids{4, 0, 1});
-  CHECK(numbers(words.encode("a z")) == Ids{4, 0, 1});  // the last line ends too
+  CHECK(numbers(words.encode("a z")) == Ids{4, 0, 1});  // the last line gets an <eos> too
   CHECK(numbers(words.encode("\n\n")) == Ids{1, 1});
   CHECK(numbers(words.encode(" ")) == Ids{1});
   CHECK(numbers(words.encode("")).empty());
@@ -94,12 +94,12 @@ TEST_CASE("words: a limit keeps the commonest, others are unknown", "[data][text
   const std::string text = "x y x z y x <unk>\nw <eos>";
   const data::WordVocabulary words(text, 4);
   CHECK(words.size() == 4);
-  // <unk> and <eos> in the text are what they say
+  // <unk> and <eos> in the text become these tokens
   CHECK(numbers(words.encode(text)) == Ids{2, 3, 2, 0, 3, 2, 0, 1, 0, 1, 1});
   const data::WordVocabulary none(text, 2);
   CHECK(none.size() == 2);
   CHECK(numbers(none.encode("x <eos>")) == Ids{0, 1, 1});
-  const data::WordVocabulary more(text, 1'000'000);  // than there are words
+  const data::WordVocabulary more(text, 1'000'000);  // more than the text has
   CHECK(more.size() == 6);
   CHECK(more.word(5) == "w");
   CHECK(data::WordVocabulary("", 10).size() == 2);
@@ -174,8 +174,8 @@ TEST_CASE("text: generated sentences are the same everywhere, and can be learned
   CHECK_THROWS_TEXT(ArgumentError,
                     "synthetic_text: expected sentences of 0 to *, got 9223372036854775807",
                     data::synthetic_text(std::numeric_limits<std::int64_t>::max()));
-#if !BRAID_SANITIZED  // they end the program where memory is refused
-#if !BRAID_SANITIZED  // a sanitizer ends the process at a request of that size
+#if !BRAID_SANITIZED
+#if !BRAID_SANITIZED  // a sanitizer ends the process if such an allocation fails
   CHECK_THROWS_TEXT(OutOfMemoryError, "(a text of 36028797018963968 sentences)",
                     data::synthetic_text(std::int64_t{1} << 55));
 #endif

@@ -21,7 +21,7 @@ struct Items {
   };
   std::int64_t n = 0;
   std::int64_t bad = -1;
-  int kind = 0;  // what is thrown
+  int kind = 0;  // which exception is thrown
   std::chrono::microseconds delay{0};
   std::shared_ptr<Shared> shared = std::make_shared<Shared>();
 
@@ -39,7 +39,7 @@ struct Items {
   }
 };
 
-/// The exception nested in e, by type and text.
+/// Returns the exception nested in e, by type and text.
 std::string nested(const std::exception& e) {
   try {
     std::rethrow_if_nested(e);
@@ -84,7 +84,7 @@ TEST_CASE("workers: batches are made ahead, but not without bound", "[data][work
   for (int i = 0; i < 200 && items.shared->calls < 5; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  CHECK(items.shared->calls == 5);  // one taken, 2 × 2 ahead
+  CHECK(items.shared->calls == 5);  // one taken, 2 × 2 prefetched
   ++at;
   for (int i = 0; i < 200 && items.shared->calls < 6; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

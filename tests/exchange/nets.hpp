@@ -1,11 +1,11 @@
 #pragma once
-// The nets of goldens/make_exchange.py: fields are named as PyTorch's attributes, so that a state
-// dict of one is one of the other.
+// The nets of goldens/make_exchange.py. Their fields have the names of PyTorch's attributes, so
+// that state dicts are interchangeable.
 #include <braid/braid.hpp>
 
 namespace braid::test::exchange {
 
-/// Convolutions, BatchNorm over images and over rows; AdamW.
+/// Convolutions, BatchNorm for images and for rows; AdamW.
 struct Cnn : nn::Module {
   nn::Conv2d conv1{1, 8, 3, {.bias = false}};
   nn::BatchNorm2d norm1{8};
@@ -25,7 +25,7 @@ struct Cnn : nn::Module {
   BRAID_FIELDS(conv1, norm1, conv2, norm2, fc1, norm3, fc2)
 };
 
-/// Two LSTM layers in both directions; Adam, gradients cut to a norm of 0.25.
+/// Two bidirectional LSTM layers; Adam, gradients clipped to a norm of 0.25.
 struct Tagger : nn::Module {
   nn::Embedding embed{20, 12};
   nn::LSTM rnn{12, 16, {.num_layers = 2, .bidirectional = true}};
@@ -62,7 +62,7 @@ struct Translator : nn::Module {
   Transformer transformer;
   nn::Linear out{16, 12};
 
-  /// pair [batch, 2, 8]: the source, and the target behind a start word.
+  /// pair [batch, 2, 8]: the source, and the target with a start token in front.
   Tensor operator()(const Tensor& pair) const {
     return out(
         transformer(embed(pair.select(1, 0)) + position, embed(pair.select(1, 1)) + position));
@@ -74,7 +74,7 @@ struct Translator : nn::Module {
   BRAID_FIELDS(embed, position, transformer, out)
 };
 
-/// The losses of one step a batch: x [steps, ..], y [steps, ..].
+/// Takes one step for each batch, and returns the losses. x [steps, ..], y [steps, ..].
 template <class Net> std::vector<double> train_on(Net& net, const Tensor& x, const Tensor& y) {
   train(net);
   auto optimizer = net.optimizer();

@@ -1,6 +1,6 @@
-// Nets trained here and in PyTorch (goldens/exchange, by goldens/make_exchange.py), their weights
-// exchanged by safetensors files. On the CPU, in float32. BRAID_EXCHANGE_OUT names a folder that
-// keeps what was written, for make_exchange.py --check.
+// Nets are trained by Braid and by PyTorch (goldens/exchange, made by goldens/make_exchange.py),
+// and their weights are exchanged in safetensors files. On the CPU, in float32. If
+// BRAID_EXCHANGE_OUT names a folder, the written files stay there for make_exchange.py --check.
 #include <iostream>
 
 #include "exchange/nets.hpp"
@@ -17,7 +17,7 @@ std::string golden(const std::string& file) {
   return tests_dir() + "/goldens/exchange/" + file + ".safetensors";
 }
 
-/// Where the files go: the folder that the environment names, or one that is gone afterwards.
+/// The output folder: the one that the environment names, or a temporary one.
 class Folder {
  public:
   [[nodiscard]] std::string file(const std::string& name) const {
@@ -29,7 +29,8 @@ class Folder {
   const char* kept_ = std::getenv("BRAID_EXCHANGE_OUT");
 };
 
-/// The largest |got - want| / max(1, |want|). Whole numbers, names, shapes and types must be equal.
+/// Returns the largest |got - want| / max(1, |want|). Integers, names, shapes and dtypes must be
+/// equal.
 double distance(const StateDict& got, const StateDict& want) {
   REQUIRE(got.size() == want.size());
   double worst = 0;
@@ -45,7 +46,7 @@ double distance(const StateDict& got, const StateDict& want) {
     const std::vector<double> a = t.to_vector<double>(), b = expected.to_vector<double>();
     for (std::size_t i = 0; i < a.size(); ++i) {
       const double apart = std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i]));
-      worst = apart <= worst ? worst : apart;  // NaN stays
+      worst = apart <= worst ? worst : apart;  // keeps a NaN
       if (!(apart <= kParameterBound))
         FAIL_CHECK(name << "[" << i << "]: expected " << b[i] << ", got " << a[i]);
     }
@@ -58,7 +59,7 @@ template <class Net> void exchange(const std::string& name) {
   const Safetensors run = load_safetensors(golden(name + ".run"));
   const Tensor &x = run.at("x"), &y = run.at("y");
 
-  // PyTorch's state dict, by its own names.
+  // Starts from PyTorch's state dict, with its original names.
   Net net;
   const LoadReport report = load_state_dict(net, load_safetensors(golden(name + ".start")).tensors);
   CHECK(report.loaded == state_dict(net).size());
@@ -87,7 +88,7 @@ template <class Net> void exchange(const std::string& name) {
   save_safetensors(folder.file(name + ".end"), state_dict(net));
   CHECK(distance(load_safetensors(folder.file(name + ".end")).tensors, state_dict(net)) == 0);
 
-  // And from a start of our own, for PyTorch to follow.
+  // Also starts from Braid's initial values; make_exchange.py --check repeats this run in PyTorch.
   manual_seed(6);
   Net own;
   save_safetensors(folder.file(name + ".own.start"), state_dict(own));

@@ -1,6 +1,6 @@
 #pragma once
-// The calls that are made with random arguments, in tables: CALL(op, arguments), where `d` draws.
-// Arguments are drawn from left to right, as clang evaluates them.
+// Tables of the calls that are made with random arguments: CALL(op, arguments), where `d` draws
+// them. Arguments are drawn from left to right because clang evaluates them in that order.
 #include <concepts>
 #include <initializer_list>
 #include <span>
@@ -16,11 +16,11 @@ using List = std::vector<Tensor>;
 
 struct Call {
   std::string_view op;
-  /// Draws the arguments, makes the call, and gives all tensors of its result.
+  /// Draws the arguments, makes the call, and returns all tensors of its result.
   List (*make)(Draw& d);
 };
 
-// What a call gives, as a list.
+// Converts the result of a call to a list.
 inline List list_of(Tensor t) { return {std::move(t)}; }
 inline List list_of(List list) { return list; }
 inline List list_of(bool /*answer*/) { return {}; }
@@ -53,7 +53,7 @@ List list_of(const R& r) {
 #define REAL(op) CALL(op, d.tensor(), d.real())
 #define OVER(op) CALL(op, d.tensor(), d.dims(), d.flag())
 
-/// Of a call in whose place stands an expression.
+/// Like CALL, but the call is any expression, such as a member function.
 #define MEMBER(op, ...) {#op, [](Draw& d) { return list_of(__VA_ARGS__); }}
 
 inline std::vector<Call> joined(std::initializer_list<std::span<const Call>> parts) {
@@ -63,7 +63,7 @@ inline std::vector<Call> joined(std::initializer_list<std::span<const Call>> par
 }
 
 [[nodiscard]] std::vector<Call> op_calls();      ///< what core/ops declares
-[[nodiscard]] std::vector<Call> tensor_calls();  ///< members of Tensor, in place too
+[[nodiscard]] std::vector<Call> tensor_calls();  ///< members of Tensor, including in-place ones
 [[nodiscard]] std::vector<Call> nn_calls();      ///< losses, and layers with a first batch
 
 }  // namespace braid::fuzz

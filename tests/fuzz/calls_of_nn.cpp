@@ -1,4 +1,4 @@
-// Members of Tensor, and nn's losses and layers.
+// Calls of Tensor's members, and of the losses and layers of nn.
 #include <braid/core/autograd.hpp>
 #include <braid/core/print.hpp>
 #include <braid/nn/nn.hpp>
@@ -10,7 +10,8 @@ namespace {
 
 using T = Tensor;
 
-/// What an in-place op works on: no leaf that wants a gradient, most of the time.
+/// The target of an in-place op: usually detached, so that it is not a leaf that requires a
+/// gradient.
 T target(Draw& d) {
   const T t = d.tensor();
   return d.one_in(8) || !t.defined() ? t : t.detach();
@@ -90,7 +91,7 @@ constexpr Call kLosses[] = {
          {d.any_of(Reduction::none), d.real(), d.real(), d.real()}),
 };
 
-/// This most of the time.
+/// Returns n most of the time, else any integer.
 I is(Draw& d, I n) { return d.one_in(12) ? d.integer() : n; }
 Size2 two(Draw& d, I n) { return {is(d, n), is(d, n)}; }
 T fit(Draw& d, const Shape& shape) {

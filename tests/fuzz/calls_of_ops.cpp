@@ -1,4 +1,5 @@
-// Ops of core/ops. A new one gets a line here: test_op_registry.cpp looks for its name.
+// Calls of the ops in core/ops. Every new op gets a line here: test_op_registry.cpp checks its
+// name.
 #include <braid/core/ops/activations.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/conv.hpp>
@@ -185,7 +186,8 @@ constexpr Call kArrangements[] = {
     CALL(embedding, d.of_rank(2), d.index(), d.integer()),
     CALL(cat, d.tensors(), d.dim()),
     CALL(stack, d.tensors(), d.dim()),
-    // a million views take their time; more than 2^24 are refused (test_shape.cpp)
+    // No huge view where its size decides the number of views: a million views are slow, and more
+    // than 2^24 are rejected (test_shape.cpp).
     CALL(split, d.tensor(), d.integer(), d.dim()),
     CALL(split, d.huge_view(), sizes(d.shape()), d.dim()),
     CALL(chunk, d.tensor(), d.integer(), d.dim()),
@@ -217,7 +219,7 @@ const char* equation(Draw& d) {
   return kWords[d.below(std::ssize(kWords))];
 }
 
-/// Matrices that fit each other most of the time.
+/// Matrices whose shapes usually match.
 T matrix(Draw& d, I rows, I columns) {
   return d.one_in(8) ? d.tensor() : d.of_shape({rows, columns}, d.one_in(8) ? d.dtype() : kFloat);
 }
@@ -261,7 +263,7 @@ T filter(Draw& d, I out, I in) {
 T filter1(Draw& d, I out, I in) {
   return d.one_in(8) ? d.of_rank(3) : d.of_shape({out, in, 1 + d.below(3)}, kFloat);
 }
-/// Of a stride or a dilation: 1 is right; of a padding: 0 is.
+/// step: a stride or a dilation, usually 1. few: a padding, usually small.
 I step(Draw& d) { return d.one_in(3) ? d.count() : 1; }
 I few(Draw& d) { return d.one_in(10) ? d.integer() : d.below(3); }
 Size2 kernel2(Draw& d) { return {d.count(), d.count()}; }
@@ -304,7 +306,7 @@ constexpr Call kImages[] = {
              {}, Factor2(d.real(), d.real()), d.any_of(Interpolation::bilinear), d.flag()}),
 };
 
-/// The shape of what a norm takes together: the last size of the tensor drawn last, or any.
+/// The normalized shape for a norm: the last size of the tensor drawn last, or any shape.
 Shape last_size(Draw& d) { return d.one_in(6) ? d.shape() : d.last_size(); }
 T labels(Draw& d) { return d.one_in(6) ? d.index() : d.index({4}); }
 RnnWeights weights(Draw& d, I gates) {

@@ -108,14 +108,14 @@ Shape Draw::small_shape(I rank) {
   Shape s;
   for (I i = 0; i < rank; ++i)
     s.push_back(one_in(8) ? 0 : one_in(4) ? 1 : 1 + below(rank > 3 ? 4 : 7));
-  if (rank > 0 && one_in(24)) {  // nothing in it, however large it is
+  if (rank > 0 && one_in(24)) {  // no elements, however large one size is
     s[static_cast<int>(below(rank))] = I{1} << (31 + below(20));
     s[static_cast<int>(below(rank))] = 0;
   }
   return s;
 }
 
-/// Numbers from -2 to 2 and a few special ones; of integers the same, as they become.
+/// Fills with numbers from -2 to 2 and a few special values. Integers are -2 to 4, uint8 0 to 6.
 Tensor Draw::filled(const Shape& shape, DType dtype) {
   const NoGrad guard;
   Tensor t = make_tensor(shape, DType::float32, Device());
@@ -127,7 +127,7 @@ Tensor Draw::filled(const Shape& shape, DType dtype) {
     numbers[below(t.numel())] = one_in(2) ? std::numeric_limits<float>::quiet_NaN()
                                           : std::numeric_limits<float>::infinity();
   if (!is_floating(dtype) && dtype != DType::bool_)
-    // a float beyond an int's ends has no defined value there
+    // converting a float outside the range of an int is undefined behaviour
     for (I i = 0; i < t.numel(); ++i)
       numbers[i] = static_cast<float>(below(7) - (dtype == DType::uint8 ? 0 : 2));
   return t.to(dtype);
@@ -139,7 +139,7 @@ Tensor Draw::of_shape(const Shape& shape, DType dtype) {
   const I layout = below(rank == 0 ? 2 : 6);
   if (layout <= 1) {
     t = filled(shape, dtype);
-  } else if (layout == 2) {  // the last two dims, or all, the other way round
+  } else if (layout == 2) {  // all dims reversed
     Shape order, turned;
     for (int i = rank; i-- > 0;) order.push_back(i), turned.push_back(shape[i]);
     t = filled(turned, dtype).permute(order);
@@ -148,13 +148,13 @@ Tensor Draw::of_shape(const Shape& shape, DType dtype) {
     Shape larger = shape;
     if (shape[d] > 4096) {
       t = filled(shape, dtype);
-    } else if (layout == 3) {  // a part of something larger, from some offset on
+    } else if (layout == 3) {  // a slice of a larger tensor, with an offset
       larger[d] = shape[d] + 3;
       t = filled(larger, dtype).narrow(d, 1 + below(2), shape[d]);
-    } else if (layout == 4) {  // every second
+    } else if (layout == 4) {  // every second element
       larger[d] = shape[d] * 2;
       t = filled(larger, dtype).slice(d, 0, larger[d], 2);
-    } else {  // one element many times
+    } else {  // one element repeated
       larger[d] = 1;
       t = filled(larger, dtype).expand(shape);
     }
@@ -170,7 +170,7 @@ Tensor Draw::tensor() { return of_rank(below(5)); }
 Tensor Draw::of_rank(I rank) {
   if (one_in(60)) return told(Tensor());
   if (one_in(12)) rank = below(6);
-  // floating point as often as all the rest
+  // float32 and float64 make up half of the dtypes
   const DType type = one_in(2) ? (one_in(3) ? DType::float64 : DType::float32) : dtype();
   return of_shape(small_shape(rank), type);
 }

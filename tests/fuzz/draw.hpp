@@ -1,5 +1,5 @@
 #pragma once
-// Random arguments for calls, all of them from a few bytes: the same bytes draw the same arguments.
+// Draws random arguments for calls from a few bytes; the same bytes give the same arguments.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,10 +17,10 @@ class Draw {
  public:
   explicit Draw(std::span<const std::uint8_t> bytes) noexcept;
 
-  /// What follows is of this call, and is told where show() was asked for.
+  /// Starts the arguments of a call. Prints its name if show() was called.
   void begin(std::string_view op);
   static void show();
-  /// A line for those who asked.
+  /// Prints a line if show() was called.
   static void say(std::string_view line);
 
   [[nodiscard]] std::uint64_t bits() noexcept;
@@ -29,45 +29,46 @@ class Draw {
   }
   [[nodiscard]] bool one_in(I n) noexcept { return below(n) == 0; }
 
-  // Arguments.
-  /// Mostly small, at times at the end of what an int64 holds, or of what an int32 does.
+  // Random arguments.
+  /// Usually small, sometimes near a limit of int64 or int32.
   [[nodiscard]] I integer();
-  /// One that is right most of the time: 1 to 4.
+  /// Usually a valid count, 1 to 4.
   [[nodiscard]] I count();
   [[nodiscard]] I dim();
-  /// Infinities, NaN, and what overflows float too.
+  /// Includes infinities, NaN, and numbers that overflow float.
   [[nodiscard]] double real();
   [[nodiscard]] bool flag();
   [[nodiscard]] DType dtype();
-  /// Sizes: mostly small, at times negative or huge.
+  /// Sizes: usually small, sometimes negative or huge.
   [[nodiscard]] Shape shape();
-  /// Dims, at times a wrong one or one twice.
+  /// Dims; sometimes one is out of range or repeated.
   [[nodiscard]] Shape dims();
-  /// Any element of an enumeration, whose last is `last`.
+  /// Any value of an enumeration whose last value is `last`.
   template <class E> [[nodiscard]] E any_of(E last) {
     return static_cast<E>(below(static_cast<I>(last) + 1));
   }
 
-  // Tensors of at most a few thousand elements, of any layout, at times undefined.
+  // Tensors of at most a few thousand elements, in any layout, sometimes undefined.
   [[nodiscard]] Tensor tensor();
-  /// Of this rank most of the time.
+  /// Usually of this rank.
   [[nodiscard]] Tensor of_rank(I rank);
   /// Of exactly this shape, in any layout.
   [[nodiscard]] Tensor of_shape(const Shape& shape, DType dtype);
-  /// Of exactly this shape, floating point, or undefined.
+  /// Undefined, or of exactly this shape and usually the last tensor's dtype.
   [[nodiscard]] Tensor maybe(const Shape& shape);
-  /// Fits the last one most of the time: of its type, of its shape or one that broadcasts with it.
+  /// Usually matches the last tensor: the same dtype, and the same shape or one that broadcasts to
+  /// it.
   [[nodiscard]] Tensor like();
-  /// [n], the last size of the tensor that was drawn last.
+  /// Returns [n], where n is the last size of the tensor drawn last.
   [[nodiscard]] Shape last_size() const { return last_.empty() ? Shape{} : Shape{last_.back()}; }
-  /// Small numbers, some of them out of range.
+  /// Small indices, some of them out of range.
   [[nodiscard]] Tensor index();
   [[nodiscard]] Tensor index(const Shape& shape);
   [[nodiscard]] Tensor mask();
   /// -1 and 1, one for each row of the last tensor.
   [[nodiscard]] Tensor signs();
   [[nodiscard]] std::vector<Tensor> tensors();
-  /// A view of a size that no memory has, for ops that only make views of it.
+  /// A view of a size that no memory can hold, for ops that only make views of it.
   [[nodiscard]] Tensor huge_view();
 
  private:

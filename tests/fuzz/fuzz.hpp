@@ -1,5 +1,5 @@
 #pragma once
-// What the fuzzers share.
+// Helpers that the fuzzers share.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -20,13 +20,13 @@ inline std::span<const std::byte> bytes_of(const Tensor& t) {
           static_cast<std::size_t>(t.numel()) * size_of(t.dtype())};
 }
 
-/// Reads all numbers.
+/// Reads all bytes of the elements.
 inline void touch(const Tensor& t) {
   volatile unsigned sum = 0;
   for (const std::byte b : bytes_of(t)) sum = sum + static_cast<unsigned>(b);
 }
 
-/// f works, or throws a FormatError with a text of some length.
+/// Runs f. It may throw a FormatError with a text of at most 2000 characters.
 template <class F> void attempt(const F& f) {
   try {
     f();

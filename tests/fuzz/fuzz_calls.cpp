@@ -1,8 +1,8 @@
-// Any bytes: some calls with random arguments. Each gives tensors that can be read and
-// differentiated, or throws one of our exceptions; none hangs, none takes more memory than it was
-// given.
-// BRAID_FUZZ_SHOW=1 tells the calls of an input: braid_fuzz_calls FILE. BRAID_FUZZ_SKIP=chunk,LSTM
-// leaves calls out, to see what there is beside them.
+// Input: any bytes, from which some calls with random arguments are drawn. Each call returns
+// tensors that can be read and differentiated, or throws one of Braid's exceptions. No call hangs,
+// and none takes more memory than the limit.
+// BRAID_FUZZ_SHOW=1 prints the calls of an input: braid_fuzz_calls FILE. BRAID_FUZZ_SKIP=chunk,LSTM
+// omits calls, so that other failures become visible.
 #include <cstdlib>
 #include <new>
 
@@ -17,8 +17,8 @@
 #include "calls.hpp"
 #include "fuzz.hpp"
 
-// Memory of the heap is refused beyond this, as it is where there is no more: AddressSanitizer's
-// own operator would end the process.
+// Heap allocations beyond this size fail as if there were no memory left. AddressSanitizer's own
+// operator new would end the process.
 namespace {
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 void* allocate(std::size_t bytes, std::size_t alignment) {
@@ -77,7 +77,7 @@ const std::vector<Call>& calls() {
   return all;
 }
 
-/// Every number of it, where it is one that memory can hold.
+/// Reads every element, unless the tensor is too large to materialize.
 void read(const Tensor& t) {
   if (!t.defined()) return;
   for (const I size : t.shape()) require(size >= 0);
@@ -100,7 +100,7 @@ void make(const Call& call, Draw& d) {
         break;
       }
   } catch (const InternalError&) {
-    throw;  // a broken promise of ours
+    throw;  // a broken internal invariant
   } catch (const Error& e) {
     Draw::say(e.what());
     require(std::strlen(e.what()) <= 4000);

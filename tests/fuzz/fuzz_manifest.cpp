@@ -1,5 +1,5 @@
-// Any bytes: read_manifest gives a manifest that is written and read again the same, or throws
-// FormatError.
+// Input: any bytes. read_manifest returns a manifest that is unchanged after it is written and read
+// again, or throws FormatError.
 #include <braid/nn/training/manifest.hpp>
 
 #include "fuzz.hpp"

@@ -1,4 +1,4 @@
-// Any bytes: load_npy and load_npz give tensors, all of whose numbers can be read, or throw
+// Input: any bytes. load_npy and load_npz return tensors whose elements can all be read, or throw
 // FormatError.
 #include <braid/core/npy.hpp>
 #include <braid/data/npz.hpp>
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const auto& [name, tensor] : braid::data::load_npz(bytes, {.max_bytes = 1 << 20}))
       touch(tensor);
   });
-  std::string framed("\x93NUMPY\1\0", 8);  // the same as a header with some data after it
+  std::string framed("\x93NUMPY\1\0", 8);  // the same bytes as a header followed by data
   const std::size_t header = size / 2;
   framed += static_cast<char>(header & 255);
   framed += static_cast<char>(header >> 8 & 255);

@@ -1,5 +1,5 @@
-// Any bytes: load_safetensors gives tensors, all of whose bytes can be read and which save and load
-// again as the same, or throws FormatError.
+// Input: any bytes. load_safetensors returns tensors whose bytes can all be read and that are
+// unchanged after saving and loading, or throws FormatError.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// Saving goes to memory: a file system of one file.
+// Files are saved to memory: a file system with a single file.
 std::string saved;
 
 const braid::io::FileSystem kMemory{
@@ -69,8 +69,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   braid::io::set_file_system(&kMemory);
   const std::string input(reinterpret_cast<const char*>(data), size);
   try_file(input);
-  // The same with a right length before the header, which ends at the first 0xff: most changes then
-  // reach the parser.
+  // Also tries the bytes with a correct header length in front; the header ends at the first 0xff.
+  // Most mutations then reach the parser.
   const std::size_t end = std::min(input.find('\xff'), input.size());
   const std::uint64_t length = end;
   std::string framed(reinterpret_cast<const char*>(&length), sizeof length);

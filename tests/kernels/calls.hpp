@@ -1,8 +1,8 @@
 #pragma once
-// The calls by which every kernel of the table is compared between devices, with float64 as the
-// arbiter. What they may differ by is R3 of the project's rules: exact rounding of + - * / and
-// square roots, 4 ULP of elementary functions, (ceil(log2 n) + 2) u Σ|x| of sums, (k + 2) u Σ|a||b|
-// of products; 16-bit results are rounded once more.
+// The calls with which every kernel of the table is compared between devices, with float64 as the
+// reference. The bounds are R3 of the project's rules: exact rounding of + - * / and square roots,
+// 4 ULP for elementary functions, (ceil(log2 n) + 2) u Σ|x| for sums, (k + 2) u Σ|a||b| for
+// products. 16-bit results are rounded once more.
 #include <functional>
 #include <string>
 #include <utility>
@@ -27,26 +27,26 @@ class Numbers {
  private:
   std::vector<double> list_;
 };
-using Values = std::vector<Numbers>;  // of all operands, or of the outputs
+using Values = std::vector<Numbers>;  // of all operands, or of the outputs only
 
 using TypeOf = std::function<DType(DType)>;
-/// The memory of one operand.
+/// One operand of a call: its memory before the call.
 struct Operand {
-  Numbers numbers;  ///< what is there before, gaps included
-  TypeOf type;      ///< by the call's type; none: that type itself
+  Numbers numbers;  ///< the initial contents, gaps included
+  TypeOf type;      ///< its dtype, given the call's; null: the call's dtype
   bool output;
-  std::int64_t shift;  ///< elements off an aligned address
+  std::int64_t shift;  ///< offset from an aligned address, in elements
   [[nodiscard]] DType of(DType t) const { return type ? type(t) : t; }
 };
 TypeOf always(DType t);
-/// What is never 16 bits: float64 beside float64, else float32.
+/// The dtype of statistics, which are never 16-bit: float64 for float64, else float32.
 DType statistics(DType t);
 Operand in(Numbers numbers, std::int64_t shift = 0, TypeOf type = nullptr);
 Operand out(Numbers numbers, std::int64_t shift = 0, TypeOf type = nullptr);
-/// n fractions in [low, high).
+/// Returns n random numbers in [low, high).
 Numbers random(std::int64_t n, std::uint64_t seed, double low = -2, double high = 2);
 
-/// Where a call runs, in which type, on which memory.
+/// The device, dtype and memory of a call.
 struct Place {
   const braid::KernelTable& table;
   braid::Stream& stream;
@@ -58,32 +58,32 @@ struct Place {
   }
 };
 
-/// The bound of each number of each output, in the order of the operands, by the type and all
-/// operands after the float64 call.
+/// Returns the bound of each element of each output, in the order of the operands, from the dtype
+/// and all operands after the float64 call.
 using Bound = std::function<Values(DType, const Values&)>;
-/// Without a bound the outputs are the same on all devices, bit for bit.
+/// A kernel call. Without a bound the outputs must be the same bits on all devices.
 struct Call {
   std::string name;
   std::vector<Operand> operands;
   std::function<void(const Place&)> run;
   Bound bound = nullptr;
 };
-/// Of one output: f(type, operands, element).
+/// The bound for one output: f(dtype, operands, element).
 using BoundOfOne = std::function<double(DType, const Values&, std::int64_t)>;
 Bound each(BoundOfOne f);
 
-/// Unit roundoff of the arithmetic of a type; float64 is compared with the CPU's float64, so both
-/// may be off.
+/// Unit roundoff of a dtype's arithmetic. For float64 it is doubled: the reference is the CPU's
+/// float64, so both results may be off.
 double rounding(DType t);
-/// What is rounded exactly may differ by, y in float64.
+/// Bound for an exactly rounded result; y is the float64 result.
 double exactly(DType t, double y);
-/// What is within 4 ULP.
+/// Bound for a result within 4 ULP.
 double four_ulp(DType t, double y);
-/// The last rounding of a 16-bit result.
+/// Bound for the final rounding of a 16-bit result.
 double last(DType t, double y);
 
-/// A way through memory: sizes that break blocks and vectors, off an aligned address, with gaps,
-/// transposed, repeated, empty. Operand 0 is the output.
+/// A loop over memory. The list has sizes that are no multiple of blocks or vectors, unaligned
+/// addresses, gaps, transposed, repeated and empty loops. Operand 0 is the output.
 struct Walk {
   std::string name;
   Loop loop;
@@ -94,11 +94,11 @@ struct Walk {
   [[nodiscard]] Operand operand(int k, double low, double high) const;
 };
 const std::vector<Walk>& walks();
-/// Of the elements that a walk writes: f(type, operands, position); what lies between must not
-/// change.
+/// The bound f(dtype, operands, position) for the elements that a walk writes. The elements between
+/// them must not change.
 Bound along(const Walk& w, BoundOfOne f);
 
-// One line a kernel. The size of the table says when one is missing.
+// All kernels of the table. The static_assert below fails if one is missing.
 // clang-format off
 #define BRAID_KERNELS(X)                                                                          \
   X(unary) X(binary) X(where) X(activation) X(copy) X(fill) X(reduce) X(gemm) X(gemm_pair)        \
@@ -113,7 +113,7 @@ Bound along(const Walk& w, BoundOfOne f);
 static_assert(sizeof(braid::KernelTable) == (0 BRAID_KERNELS(BRAID_COUNT)) * sizeof(void (*)()),
               "a kernel of the table is missing from BRAID_KERNELS");
 #undef BRAID_COUNT
-/// The calls of each for a type: calls_of_unary(t). A kernel without them does not link.
+/// The calls of each kernel for a dtype: calls_of_unary(t). A kernel without calls does not link.
 #define BRAID_CALLS(name) std::vector<Call> calls_of_##name(DType t);
 BRAID_KERNELS(BRAID_CALLS)
 #undef BRAID_CALLS

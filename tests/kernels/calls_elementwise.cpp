@@ -11,7 +11,8 @@ using braid::UnaryOp;
 
 namespace {
 
-/// What integers hold too, with a few values more than once.
+/// Returns the range of random numbers: small for integers, so that they fit and some values
+/// repeat.
 double reach(DType t) { return braid::is_floating(t) ? 2 : 9; }
 
 bool rounded_exactly(UnaryOp op) {
@@ -26,7 +27,7 @@ bool rounded_exactly(UnaryOp op) {
     default: return op >= UnaryOp::floor;
   }
 }
-/// Where a function is defined and moderate.
+/// Returns a range in which the function is defined and moderate.
 std::pair<double, double> range(UnaryOp op, DType t) {
   switch (op) {
     case UnaryOp::log:
@@ -52,7 +53,7 @@ std::vector<Call> calls_of_unary(DType t) {
   for (int i = 0; i < braid::kUnaryOpCount; ++i) {
     const auto op = static_cast<UnaryOp>(i);
     const auto [low, high] = range(op, t);
-    // 3: a power without a logarithm
+    // 3: computed by products, without a logarithm
     for (const double alpha :
          op == UnaryOp::pow_scalar ? std::vector<double>{1.7, 3} : std::vector<double>{1.7})
       for (const Walk& w : walks())
@@ -85,13 +86,13 @@ Call binary(BinaryOp op, const Walk& w, int null_operand, double alpha, DType t)
                         null_operand == 2 ? nullptr : p[2], 3, alpha, w.loop},
                        p.stream);
       }};
-  // A comparison is the CPU's bit for bit; so is what integers do. a + alpha * b in one rounding
-  // or in two: both are within a rounding of each term.
+  // Comparisons and integer results must match the CPU bit for bit. a + alpha * b may be rounded
+  // once or twice: both are within one rounding of each term.
   if (!braid::is_comparison(op))
     call.bound = along(w, [=](DType type, const Values& v, std::int64_t k) {
       const double y = v[0][offset(w.loop, 0, k)];
-      // b in a gradient is an output that may be near 1: the difference is off by a rounding of
-      // b² or b, times a.
+      // In a gradient, b is an output that may be near 1. The difference is off by a rounding of b²
+      // or b, times a.
       if (op == BinaryOp::tanh_backward || op == BinaryOp::sigmoid_backward)
         return rounding(type) * 40 + last(type, y);
       if (op == BinaryOp::pow || op == BinaryOp::atan2) return four_ulp(type, y);
@@ -140,7 +141,7 @@ std::vector<Call> calls_of_activation(DType) {
     for (const bool backward : {false, true})
       for (const Walk& w : walks()) {
         const auto op = static_cast<braid::ActivationOp>(i);
-        // Bounds, or the numbers of softplus and elu, inside the range of x.
+        // The bounds, or the parameters of softplus and elu, lie inside the range of x.
         const bool bounds = op == braid::ActivationOp::hardtanh || op == braid::ActivationOp::clamp;
         const double a = bounds ? -1 : 0.75;
         list.push_back(
@@ -150,7 +151,7 @@ std::vector<Call> calls_of_activation(DType) {
                void* const dy = backward ? p[2] : nullptr;
                p.table.activation({op, p.t, p[0], p[1], dy, a, 1.25, 1.5, w.loop}, p.stream);
              },
-             // Terms of a size up to x or dy, some roundings each.
+             // A few roundings each of terms of magnitude up to x or dy.
              along(w, [=](DType type, const Values& v, std::int64_t k) {
                const double y = v[0][offset(w.loop, 0, k)], x = v[1][offset(w.loop, 1, k)];
                return rounding(type) * 16 * (1 + std::fabs(x)) + last(type, y);

@@ -1,4 +1,4 @@
-// Calls of convolutions, pooling and resizing.
+// Calls of convolution, pooling and resizing.
 #include <braid/core/kernel_args/conv.hpp>
 #include <braid/core/kernel_args/image.hpp>
 
@@ -18,7 +18,7 @@ std::string text(const char* kernel, const ConvShape& s) {
                     ", groups ", s.groups);
 }
 
-/// Output sizes come out of the rest.
+/// The output size follows from the other parameters.
 ConvShape shape(std::int64_t n, std::int64_t in, std::int64_t out, std::int64_t groups,
                 std::pair<int, int> size, std::pair<int, int> kernel, std::pair<int, int> stride,
                 std::pair<int, int> pad, std::pair<int, int> dilation) {
@@ -55,7 +55,7 @@ std::int64_t weights(const ConvShape& s) {
   return s.out * (s.in / s.groups) * s.kernel[0] * s.kernel[1];
 }
 
-/// f(x, weight, y): the places of the numbers of each product.
+/// f(x, weight, y): the indices of the elements of each product.
 using AtProduct = std::function<void(std::int64_t x, std::int64_t weight, std::int64_t y)>;
 void for_products(const ConvShape& s, const AtProduct& f) {
   const std::int64_t in = s.in / s.groups, out = s.out / s.groups;
@@ -75,7 +75,7 @@ void for_products(const ConvShape& s, const AtProduct& f) {
           }
 }
 
-/// (terms + 3) roundings of Σ |product|.
+/// The bound of sums of products: (terms + 3) roundings of Σ |product|.
 struct Sums {
   Numbers size, terms;
   explicit Sums(std::int64_t n) : size(n), terms(n) {}
@@ -132,7 +132,7 @@ std::vector<Call> calls_of_conv_backward_weight(DType) {
   std::vector<Call> list;
   for (const ConvShape& s : shapes())
     for (const bool bias : {false, true}) {
-      if (s.n == 0) continue;  // the op fills zeros
+      if (s.n == 0) continue;  // the op fills with zeros
       std::vector<Operand> operands{out(random(weights(s), 1)), in(random(inputs(s), 2)),
                                     in(random(outputs(s), 3))};
       if (bias) operands.push_back(out(random(s.out, 4)));
@@ -158,7 +158,7 @@ std::vector<Call> calls_of_conv_backward_weight(DType) {
 
 namespace {
 
-/// Images in one of the two orders, rules for both dims.
+/// Images in one of the two memory orders, with the axis rules of both dims.
 struct Images {
   std::string name;
   std::int64_t n, c;
@@ -211,7 +211,7 @@ const std::vector<Images>& pools() {
   return list;
 }
 
-/// An index that max pooling could have given: the first element of each window.
+/// A valid index of max pooling: an element of each window.
 Operand index_of(const Images& p) {
   Numbers list(p.all_out());
   const ImageStrides s = p.seen();
@@ -252,7 +252,7 @@ std::vector<Call> calls_of_max_pool(DType t) {
                       args.x = p[2], args.y = p[0], args.index = index_at(p[1]);
                       p.table.max_pool(args, p.stream);
                     },
-                    // exact; but a NaN has other bits after a conversion
+                    // exact, but a conversion changes the bits of a NaN
                     [](DType, const Values& v) {
                       return Values{Numbers(v[0].size()), Numbers(v[1].size())};
                     }});
@@ -302,7 +302,7 @@ Call resample(const Images& m, bool transposed) {
             Sums sums(v[0].size());
             const auto at = [](const ImageStrides& s, std::int64_t image, std::int64_t y,
                                std::int64_t x) { return image + y * s.of[2] + x * s.of[3]; };
-            // The element [i, j] that the place [h, w] sees, in all images.
+            // Adds element [i, j], which output position [h, w] reads, for all images.
             const auto add = [&](std::int64_t h, std::int64_t w, std::int64_t i, std::int64_t j,
                                  double weight) {
               for (std::int64_t n = 0; n < m.n; ++n)
@@ -322,7 +322,7 @@ Call resample(const Images& m, bool transposed) {
                     add(h, w, i, j,
                         weight_of(m.axis[0], h, down, i) * weight_of(m.axis[1], w, across, j));
               }
-            // of the sums, and three roundings of each weight
+            // the bound of the sums, and three roundings of each weight
             Numbers bound = sums.bound(t);
             for (std::int64_t i = 0; i < bound.size(); ++i)
               bound[i] += 3 * rounding(t) * sums.size[i] + last(t, v[0][i]);

@@ -1,4 +1,4 @@
-// Calls of gather, scatter, scan and sort: kernels that go along lines.
+// Calls of gather, scatter, scan and sort: kernels that process lines along a dim.
 #include <braid/core/kernel_args/index.hpp>
 #include <braid/core/kernel_args/scan.hpp>
 #include <braid/core/kernel_args/sort.hpp>
@@ -8,10 +8,10 @@
 namespace agreement {
 namespace {
 
-/// m places along the middle of [outer, m, inner], of a tensor with n there.
+/// An index of shape [outer, m, inner] into the middle dim of a tensor [outer, n, inner].
 struct Places {
   std::int64_t outer, n, inner, m, shift;
-  std::int64_t wrong = -1;  ///< where the index is out of range
+  std::int64_t wrong = -1;  ///< the position of an index that is out of range
 };
 const std::vector<Places> kPlaces{{1, 1, 1, 1, 0},      {33, 31, 1, 1, 1},  {3, 7, 129, 5, 0},
                                   {1, 129, 1, 1025, 1}, {2, 5, 3, 1025, 0}, {5, 33, 2, 0, 0},
@@ -56,7 +56,7 @@ std::vector<Call> calls_of_scatter(DType t) {
     for (const Places& s : kPlaces) {
       const std::int64_t line = s.m * s.inner;
       const Loop lines = strided({s.outer, s.inner}, {{s.n * s.inner, 1}, {line, 1}, {line, 1}});
-      // What a refused call has written is not compared; its text is.
+      // The output of a rejected call is not compared, but its error text is.
       list.push_back({text(add ? "scatter, added," : "scatter", s),
                       {out(random(s.outer * s.n * s.inner, 1, low, 3), s.shift), index_of(s),
                        in(random(s.outer * line, 2, low, 3), s.shift)},
@@ -80,7 +80,7 @@ Call scan(braid::ScanOp op, const Lines& l, bool reverse, DType t) {
   const std::int64_t all = l.outer * l.n * l.inner;
   const double reach = !braid::is_floating(t) ? 9 : op == ScanOp::sum ? 2 : 1.05;
   Numbers numbers = random(all, 2, -reach, reach);
-  // near 1, so that long products stay within the type
+  // near 1, so that long products stay in the dtype's range
   if (op == ScanOp::prod && braid::is_floating(t))
     for (std::int64_t i = 0; i < all; ++i)
       numbers[i] = numbers[i] < 0 ? numbers[i] / 20 - 0.97 : numbers[i] / 20 + 0.97;
@@ -92,8 +92,8 @@ Call scan(braid::ScanOp op, const Lines& l, bool reverse, DType t) {
             void* const a = op == ScanOp::recurrence ? p[2] : nullptr;
             p.table.scan({op, p.t, p[1], a, p[0], l.outer, l.n, l.inner, reverse}, p.stream);
           },
-          // Computed in float64 and rounded once: as many roundings of float64 as there are steps,
-          // of the sizes that were added, and the last one.
+          // Computed in float64 and rounded once. The error is one float64 rounding of the
+          // accumulated magnitude per step, plus the final rounding.
           [=](DType type, const Values& v) {
             Numbers bound(v[0].size());
             for (std::int64_t line = 0; line < l.outer * l.inner; ++line) {
@@ -148,7 +148,7 @@ std::vector<Call> calls_of_sort(DType t) {
                                            {2, 2500, 7},
                                            {0, 5, 5}}) {
       Numbers x = random(r.rows * r.n, 3, t == DType::uint8 ? 0 : -9, 9);
-      // Ties, and what has no place among the numbers.
+      // Ties, NaN, infinities and both zeros.
       for (std::int64_t i = 0; i < x.size(); ++i) {
         if (i % 3 == 0) x[i] = std::trunc(x[i]);
         if (braid::is_floating(t) && i % 11 == 5)

@@ -1,4 +1,4 @@
-// Calls of the normalisations, dropout and attention.
+// Calls of normalization, dropout and attention.
 #include <braid/core/kernel_args/attention.hpp>
 #include <braid/core/kernel_args/dropout.hpp>
 #include <braid/core/kernel_args/norm.hpp>
@@ -26,7 +26,7 @@ const std::vector<Rows> kRows{{1, 1, 1, 1, 0, true},      {33, 31, 1, 1, 1, true
                               {6, 12, 2, 1, 0, true},     {2, 8200, 1, 1, 0, true},
                               {4, 2000, 2, 500, 1, true}, {0, 5, 1, 1, 0, true}};
 
-/// A row: what its statistics are made of, and how far they may be off, in roundings.
+/// The statistics of a row: the mean, the mean magnitude and 1 / sqrt(var + eps).
 struct RowOf {
   double mean = 0, size = 0, rstd = 0;
   RowOf(const Numbers& x, std::int64_t row, const Rows& r, double eps) {
@@ -137,7 +137,7 @@ struct Channels {
 const std::vector<Channels> kChannels{{2, 1, 1, 0},    {33, 31, 1, 1}, {129, 8, 1, 0}, {3, 5, 7, 1},
                                       {2, 3, 1025, 0}, {70, 2, 16, 0}, {0, 3, 2, 0}};
 
-/// Σ over a channel of f(i).
+/// Returns Σ f(i) over the elements of each channel.
 Numbers over_channels(const Channels& c, const std::function<double(std::int64_t)>& f) {
   Numbers sums(c.channels);
   for (std::int64_t i = 0; i < c.size(); ++i) sums[c.channel(i)] += f(i);
@@ -167,7 +167,7 @@ std::vector<Call> calls_of_norm_channels(DType) {
            },
            [=](DType t, const Values& v) {
              const double u = rounding(t) * steps(c),
-                          // A given number is float32 beside the float64 run.
+                          // given statistics are float32 here and float64 in the reference run
                  of_given = rounding(DType::float32) * 2;
              const Numbers sizes =
                  over_channels(c, [&](std::int64_t i) { return std::fabs(v[4][i]) / c.count(); });
@@ -250,7 +250,7 @@ std::vector<Call> calls_of_dropout(DType) {
                                          static_cast<std::uint64_t>(share * 0x1p32),
                                          share < 1 ? 1 / (1 - share) : 0},
                                         p.stream);
-                      }});  // the same bits
+                      }});  // no bound: the same bits
   return list;
 }
 
@@ -258,7 +258,7 @@ namespace {
 
 struct Heads {
   std::int64_t batch, heads, queries, keys, width, value_width;
-  bool causal, by_row;  // by_row: rows of all heads side by side
+  bool causal, by_row;  // by_row: for each position, the rows of all heads are adjacent
   int mask;             // 0: none, 1: bool, 2: added
   double p;
   // queries near `far` and keys near -far: every score is far below zero
@@ -292,7 +292,7 @@ struct Heads {
     return by_row ? braid::AttentionOperand{data, n * heads * w, w, heads * w}
                   : braid::AttentionOperand{data, heads * n * w, n * w, w};
   }
-  /// The operands' places among those of the call: q, k, v, out, lse, mask.
+  /// Makes the arguments; `of` has the indices of q, k, v, out, lse, mask among the operands.
   [[nodiscard]] braid::AttentionArgs args(const Place& at, const std::size_t (&of)[6]) const {
     const braid::AttentionMask no_mask{}, given{at[of[5]], mask == 1, 0, 0, keys, 1};
     return {at.t,
@@ -316,8 +316,8 @@ struct Heads {
             2,
             1 / (1 - p)};
   }
-  /// Roundings of a probability, relative: of the score (|q|, |k| <= far + 1, scale 1/2, the mask,
-  /// lse), of exp and of the sums over keys.
+  /// The relative error of a probability, in roundings: that of the score (|q|, |k| <= far + 1,
+  /// scale 1/2, the mask, lse), of exp and of the sums over keys.
   [[nodiscard]] double roundings() const {
     const double w = static_cast<double>(width), largest = 0.5 * w * (far + 1) * (far + 1) + 4;
     return 2 * ((w + 4) * largest + 16 + static_cast<double>(keys));

@@ -10,10 +10,11 @@ namespace agreement {
 
 namespace {
 
-/// Parameters with gradients and three states: operands p, g, m, v, s of each.
+/// The sizes of the parameters of each call. Each parameter has five operands: p, the gradient g,
+/// and the states m, v, s.
 const std::vector<Sizes>& size_lists() {
   static const std::vector<Sizes> lists = [] {
-    Sizes many;  // more than two lists of a launch
+    Sizes many;  // more than the short list of a CUDA launch holds
     for (std::int64_t i = 0; i < 130; ++i) many.push_back(i % 7 == 3 ? 0 : 1 + i % 5);
     return std::vector<Sizes>{
         {1},
@@ -28,7 +29,7 @@ const std::vector<Sizes>& size_lists() {
   }();
   return lists;
 }
-/// All options of an optimizer for the lists of few numbers, one in five for the others.
+/// Few or small parameters run with all options of an optimizer, the other lists with one in five.
 bool skips(const Sizes& sizes, int options) {
   return options % 5 != 0 && (sizes.size() > 8 || (!sizes.empty() && sizes[0] > 1000));
 }
@@ -36,7 +37,7 @@ bool skips(const Sizes& sizes, int options) {
 using Items = std::vector<braid::OptimItem>;
 /// Calls the kernel with the items, their count and the dtype.
 using Step = std::function<void(const Place& p, const braid::OptimItem* items, std::int64_t count)>;
-/// Of p, m, v, s, in roundings, by p, g, m, v, s before the step.
+/// Returns the errors of p, m, v, s, in roundings, from p, g, m, v, s before the step.
 using OfItem = std::function<std::array<double, 4>(double, double, double, double, double)>;
 
 Call optimizer(std::string name, const Sizes& sizes, std::int64_t shift, Step step,
@@ -49,7 +50,7 @@ Call optimizer(std::string name, const Sizes& sizes, std::int64_t shift, Step st
     call.operands.push_back(in(random(n, seed++), shift));
     call.operands.push_back(out(random(n, seed++), shift));
     call.operands.push_back(out(random(n, seed++, 0.01, 2), shift));
-    // whose square stays below v
+    // small, so that s² stays below v
     call.operands.push_back(out(random(n, seed++, -0.05, 0.05), shift));
   }
   call.run = [sizes, step = std::move(step)](const Place& p) {
@@ -143,7 +144,7 @@ std::vector<Call> calls_of_rmsprop(DType) {
       list.push_back(optimizer(
           braid::str("rmsprop, options ", options), sizes, options % 2,
           [=](const Place& p, const braid::OptimItem* items, std::int64_t count) {
-            const double eps = 0.5;  // large beside what is lost in v - s²
+            const double eps = 0.5;  // large compared with the cancellation in v - s²
             p.table.rmsprop(
                 {p.t, items, count, 0.01, 0.75, eps, 0.125, momentum ? 0.9 : 0, centered, maximize},
                 p.stream);
@@ -155,8 +156,8 @@ std::vector<Call> calls_of_rmsprop(DType) {
                          mean = 0.75 * std::fabs(s) + 0.25 * d;
             const double of_s = 0.75 * s + 0.25 * used,
                          variance = centered ? square - of_s * of_s : square;
-            // The root of what may be small: its error is at most that of the variance over the
-            // root.
+            // The error of the root of a small number is at most the error of the variance divided
+            // by the root.
             const double root = std::sqrt(variance), below = root + 0.5,
                          of_root = (6 * slack + 8 * mean * mean) / std::max(root, 1e-3) + 2 * root;
             const double step = d / below, error = step * (6 + of_root / below),
@@ -193,7 +194,7 @@ std::vector<Call> calls_of_lion(DType) {
   std::vector<Call> list;
   for (const Sizes& sizes : size_lists())
     for (const bool maximize : {false, true}) {
-      // among more numbers some are where 16 bits decide the sign
+      // in larger lists, 16-bit rounding decides some of the signs
       if (!sizes.empty() && sizes[0] > 10000) continue;
       list.push_back(optimizer(
           braid::str("lion, maximize ", maximize), sizes, maximize,
@@ -203,7 +204,7 @@ std::vector<Call> calls_of_lion(DType) {
           [=](double p, double g, double m, double, double) {
             const double used = maximize ? -g : g, way = 0.9 * m + 0.1 * used,
                          size = 0.9 * std::fabs(m) + 0.1 * std::fabs(g);
-            // Where the sign is a matter of rounding, either is right.
+            // If rounding decides the sign, either sign is correct.
             const double either = std::fabs(way) <= 0x1p-20 * size ? 0.02 * 0x1p24 : 0;
             return std::array<double, 4>{4 * std::fabs(p) + 0.02 + either,
                                          4 * (0.75 * std::fabs(m) + 0.25 * std::fabs(g)), 0, 0};

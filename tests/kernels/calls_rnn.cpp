@@ -1,5 +1,5 @@
-// Calls of the steps of recurrent layers. A bound follows the chain of roundings: each σ and tanh
-// is within 4 ULP (8 roundings), slopes of σ and tanh are at most 1.
+// Calls of the steps of recurrent layers. The bounds follow the chain of roundings: each σ and tanh
+// is within 4 ULP (8 roundings), and the slopes of σ and tanh are at most 1.
 #include <array>
 
 #include <braid/core/kernel_args/rnn.hpp>
@@ -30,7 +30,7 @@ struct Cells {
     return out(random(gates(), seed), shift);
   }
 };
-constexpr std::int64_t kStep = 3;  // of sequences of 0 to 6 steps
+constexpr std::int64_t kStep = 3;  // the step that runs; sequences have 0 to 6 steps
 
 std::vector<Cells> all_cells() {
   std::vector<Cells> list;
@@ -64,8 +64,8 @@ std::vector<Call> calls_of_rnn_cell(DType) {
                             p.stream);
          },
          [=](DType t, const Values& v) {
-           // Gates are at most 1 and come from sums of numbers up to 2; a state is f c +
-           // i g with |c| <= 2.
+           // Gates are at most 1 and come from sums of numbers up to 2. A state is f c + i g with
+           // |c| <= 2.
            const double gate = rounding(t) * (8 + 6),
                         state = rounding(t) * (lstm ? 4 * 14 + 4 : 3 * 14 + 6);
            return Values{Numbers(v[0].size(), lstm || gru ? gate : 0), Numbers(v[3].size(), state),
@@ -93,8 +93,8 @@ std::vector<Call> calls_of_rnn_cell_backward(DType) {
                  p.stream);
            },
            [=](DType t, const Values& v) {
-             // |dh + dy| <= 4, |dc| <= 2, so |dstate| <= 6; a gate's gradient is at most
-             // 12, after about a dozen roundings and one tanh.
+             // Since |dh + dy| <= 4 and |dc| <= 2, |dstate| <= 6. A gate's gradient is at most 12,
+             // after about a dozen roundings and one tanh.
              const double bound = rounding(t) * 12 * (12 + 16);
              return Values{Numbers(v[7].size(), bound), Numbers(v[8].size(), lstm ? bound : 0),
                            Numbers(v[9].size(), bound), Numbers(v[10].size(), gru ? bound : 0)};

@@ -1,4 +1,4 @@
-// Calls of softmax, the losses, rows by index and random numbers.
+// Calls of softmax, the losses, row gather and scatter, and random numbers.
 #include <braid/core/kernel_args/index.hpp>
 #include <braid/core/kernel_args/loss.hpp>
 #include <braid/core/kernel_args/random.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 struct Rows {
   std::int64_t rows, n, shift;
-  double level = 0;  // what the numbers lie around
+  double level = 0;  // the center of the random numbers
 };
 const std::vector<Rows>& row_lists() {
   static const std::vector<Rows> list = [] {
@@ -22,7 +22,7 @@ const std::vector<Rows>& row_lists() {
                           {3, 1025, 0}, {2, 1040, 0}, {601, 10, 0}, {5000, 3, 1}, {2, 5001, 0},
                           {2, 8192, 0}, {2, 8193, 1}, {2, 8208, 0}, {3, 9001, 0}, {1, 20000, 0},
                           {0, 5, 0}};
-    // Far below zero: a maximum that starts at 0 would leave sums of exponentials of nothing.
+    // Numbers far below zero: with a maximum that starts at 0, all exponentials would underflow.
     for (const std::int64_t n : {7, 300, 1025, 9001}) all.push_back({3, n, 0, -1e4});
     if (!on_cuda()) all.insert(all.end(), {{2000, 10, 1}, {3001, 10, 0}, {1, 50001, 0}});
     return all;
@@ -34,13 +34,12 @@ std::string text(const char* kernel, const Rows& r) {
   return braid::str(kernel, " ", r.rows, " x ", r.n, ", offset ", r.shift,
                     r.level == 0 ? "" : ", far below 0");
 }
-/// The numbers of all rows.
+/// Returns the numbers of all rows.
 Numbers logits(const Rows& r, std::uint64_t seed, double reach) {
   return random(r.rows * r.n, seed, r.level - reach, r.level + reach);
 }
 
-/// Of row r of x: the largest number, the largest distance from it, the logarithm of the sum of
-/// exponentials.
+/// Statistics of row r of x: the maximum, the largest distance from it, and the log-sum-exp.
 struct Row {
   std::int64_t n;
   double max = -kInf, distance = 0, lse = 0;
@@ -51,11 +50,11 @@ struct Row {
       distance = std::max(distance, max - x[i]), sum += std::exp(x[i] - max);
     lse = max + std::log(sum);
   }
-  /// Relative error, in roundings, of an exponential of x - max and of their sum: the difference
-  /// rounded, 4 ULP of exp (8 roundings), the sum's bound.
+  /// The relative errors, in roundings, of exp(x - max) and of the sum: the rounding of the
+  /// difference, 4 ULP of exp (8 roundings), the bound of the sum.
   [[nodiscard]] double exponential() const { return distance + 8; }
   [[nodiscard]] double of_sum() const { return exponential() + log2_up(n) + 2; }
-  /// Error of lse: the sum's, 4 ULP of log, the last addition.
+  /// The error of lse: that of the sum, 4 ULP of log, the last addition.
   [[nodiscard]] double of_lse() const { return of_sum() + 8 * (lse - max) + std::fabs(lse); }
 };
 
@@ -65,13 +64,14 @@ Operand labels(const Rows& r, std::int64_t stride) {
   for (std::int64_t i = 0; i < r.rows; ++i) list[i * stride] = static_cast<double>(label(i, r.n));
   return in(list, 0, always(DType::int64));
 }
-/// The lse of each row.
+/// Returns the lse of each row.
 Numbers lses(const Numbers& x, const Rows& r) {
   Numbers list;
   for (std::int64_t i = 0; i < r.rows; ++i) list.add(Row(x, i, r.n).lse);
   return list;
 }
-/// By options: rows with the first one's label are ignored where others are left.
+/// Options of the loss: rows with the label of row 0 are ignored, if there are enough rows and
+/// classes.
 constexpr double kSmoothing = 0.125;
 bool ignores_label(const Rows& r) { return r.rows > 2 && r.n > 2; }
 
@@ -283,7 +283,7 @@ std::vector<Call> calls_of_mse(DType) {
                         const double scale = n > 0 ? 1.0 / static_cast<double>(n) : 1;
                         p.table.mse({p.t, p[1], p[2], p[0], scale, n}, p.stream);
                       },
-                      // each term: a difference, twice in a product
+                      // each term: the rounding of the difference counts twice in the product
                       each([=](DType t, const Values& v, std::int64_t) {
                         return (log2_up(n) + 2 + 3 + 1) * rounding(t) * v[0][0] + last(t, v[0][0]);
                       })});

@@ -10,7 +10,7 @@ using braid::ReduceOp;
 
 namespace {
 
-/// x [rows, n] of some layout, reduced over n.
+/// x [rows, n] in some layout, reduced over n.
 struct Fold {
   std::string name;
   Loop keep, over;
@@ -27,7 +27,7 @@ std::vector<Fold> folds() {
   for (const auto& [rows, n] : sizes) {
     list.push_back({braid::str("rows, ", rows, " of ", n), strided({rows}, {{1}, {n}}),
                     strided({n}, {{0}, {1}}), rows * n, n % 2});
-    // whole packs of columns
+    // full vectors of columns, if n is a multiple of 16
     const auto [columns, of] = n % 16 == 0 ? std::pair{n, rows} : std::pair{rows, n};
     list.push_back({braid::str("columns, ", columns, " of ", of), strided({columns}, {{1}, {1}}),
                     strided({of}, {{0}, {columns}}), rows * n, columns % 2});
@@ -81,7 +81,7 @@ std::vector<Call> calls_of_reduce(DType t) {
   for (int i = 0; i <= static_cast<int>(ReduceOp::argmin); ++i)
     for (const Fold& f : folds()) {
       const auto op = static_cast<ReduceOp>(i);
-      if (op != ReduceOp::sum && f.over.n == 0 && f.keep.n > 0) continue;  // refused by the op
+      if (op != ReduceOp::sum && f.over.n == 0 && f.keep.n > 0) continue;  // rejected by the op
       list.push_back(reduction(op, f, 1, t));
       if (op == ReduceOp::sum && braid::is_floating(t))
         list.push_back(reduction(op, f, 1.0 / 3, t));
@@ -91,7 +91,7 @@ std::vector<Call> calls_of_reduce(DType t) {
 
 namespace {
 
-/// Of c and the sums, whose operands start at `first`.
+/// The bounds of c and of the row sums, whose operands start at `first`.
 Values bounds_of(const Product& g, const Numbers& before, DType t, const Values& v,
                  std::size_t first) {
   const Numbers &left = v[first + 1], &right = v[first + 2];
@@ -115,7 +115,7 @@ Values bounds_of(const Product& g, const Numbers& before, DType t, const Values&
   }
   return {of_c, of_sums};
 }
-/// The operands of a call from `first` on: c, a, b, bias, sums.
+/// Makes the arguments from the operands that start at `first`: c, a, b, bias, sums.
 braid::GemmArgs args_of(const Product& g, const Place& p, std::size_t first) {
   return g.args(p.t, p[first + 1], p[first + 2], p[first], p[first + 3], p[first + 4]);
 }
@@ -177,7 +177,7 @@ std::vector<Call> calls_of_gemm(DType t) {
 
 std::vector<Call> calls_of_gemm_pair(DType t) {
   std::vector<Call> list;
-  // The backward of a layer: dx [rows, in] = dy W, dW [out, in] = dyᵀ x with db.
+  // The backward pass of a linear layer: dx [rows, in] = dy W, dW [out, in] = dyᵀ x with db.
   for (const auto& [rows, in, out] :
        {Shape{1, 1, 1}, {30, 5, 2}, {31, 33, 17}, {33, 3, 129}, {129, 65, 31}, {0, 3, 2}})
     for (const std::int64_t pad : {0, 1}) {

@@ -9,7 +9,8 @@ namespace agreement {
 
 namespace {
 
-/// The operands in memory, `further` off their places; rounded_to: the type whose numbers they are.
+/// Copies the operands to buffers, shifted by `further` elements. The values are rounded to the
+/// dtypes of `rounded_to`.
 std::vector<Buffer> place(const std::vector<Operand>& operands, DType t, DType rounded_to,
                           std::int64_t further = 0) {
   std::vector<Buffer> list;
@@ -31,7 +32,7 @@ void run_on_device(const Call& call, DType t, std::vector<Buffer>& operands) {
   if (on_cuda()) at.stream.synchronize();
 }
 
-/// The same bits, or the first element whose bits are others.
+/// Checks that the bits are equal, and reports the first element that differs.
 void check_same_bits(const Call& call, DType t, const std::vector<Buffer>& expected,
                      const std::vector<Buffer>& got, const std::string& where) {
   for (std::size_t k = 0; k < expected.size(); ++k) {
@@ -55,7 +56,7 @@ void compare(Tally& tally, DType t, const Call& call) {
   run_on_device(call, t, device);
   braid::set_num_threads(threads);
   ++tally.run;
-  // Elements that lie on addresses of 16 bytes go in packs, others one by one: the same bits.
+  // 16-byte aligned elements are processed as vectors, others one by one, with the same bits.
   const bool aligned = std::none_of(call.operands.begin(), call.operands.end(),
                                     [](const Operand& o) { return o.shift > 0; });
   for (const std::int64_t further : aligned ? Sizes{1, 3} : Sizes{}) {
@@ -63,7 +64,7 @@ void compare(Tally& tally, DType t, const Call& call) {
     run_on_device(call, t, elsewhere);
     check_same_bits(call, t, device, elsewhere, braid::str(further, " elements further"));
   }
-  // Nor does it show which thread comes first, as it would in a sum by atomics.
+  // The order of the threads must not matter either; it would in a sum by atomics.
   std::vector<Buffer> reversed;
   if (in_other_order([&] {
         reversed = place(call.operands, t, t);

@@ -13,12 +13,12 @@ std::int64_t leading(std::int64_t cols, std::int64_t pad) {
   return std::max<std::int64_t>(1, cols + pad);
 }
 std::vector<double> numbers(const Buffer& x) {
-  std::vector<double> list(static_cast<std::size_t>(x.size()) + 1);  // has an address if x is empty
+  std::vector<double> list(static_cast<std::size_t>(x.size()) + 1);  // never empty: data() is valid
   for (std::int64_t i = 0; i < x.size(); ++i) list[static_cast<std::size_t>(i)] = x[i];
   return list;
 }
 
-// Unit roundoff of the dtype itself.
+// Unit roundoff of the dtype itself, not of its accumulation type.
 double unit_of(DType t) {
   return t == DType::float16 ? 0x1p-11 : t == DType::bfloat16 ? 0x1p-8 : unit(t);
 }
@@ -92,7 +92,7 @@ void check(DType t, const Product& s) {
   Operands x(t, s);
   const Buffer before = x.c;
   x.run();
-  // Widened once, and read through plain pointers.
+  // Converted to double once, and read through raw pointers.
   const std::vector<double> all_a = numbers(x.a), all_b = numbers(x.b);
   const std::int64_t step_a = s.ta ? x.args.lda : 1, step_b = s.tb ? 1 : x.args.ldb;
   std::int64_t wrong = 0, changed = 0;

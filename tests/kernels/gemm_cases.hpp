@@ -8,7 +8,7 @@
 
 #include "kernels/kernel_support.hpp"
 
-// Matrix products of any shape and layout, against a plain triple loop.
+// Checks matrix products of any shape and layout against a plain triple loop.
 namespace kernel_test {
 
 struct Product {
@@ -16,13 +16,13 @@ struct Product {
   bool ta = false, tb = false;
   bool accumulate = false, bias = false;
   std::int64_t batch = 1;
-  std::int64_t pad = 0;  // leading dims are larger than they must be
+  std::int64_t pad = 0;  // leading dims are larger than the minimum
   std::int64_t shift = 0;
   bool repeat_a = false, repeat_b = false;
   bool relu = false, sums = false;
-  std::function<void(const braid::GemmArgs&)> by = nullptr;  // else the table's kernel
+  std::function<void(const braid::GemmArgs&)> by = nullptr;  // null: the table's kernel
 
-  /// Elements of one matrix, and where each element of a batch is.
+  /// The number of elements that one matrix spans, and the position of an element of batch q.
   [[nodiscard]] std::int64_t size_a() const;
   [[nodiscard]] std::int64_t size_b() const;
   [[nodiscard]] std::int64_t size_c() const;
@@ -33,10 +33,10 @@ struct Product {
                                      void* of_sums) const;
 };
 using Shape = std::array<std::int64_t, 3>;
-/// m, n, k in one of four layouts.
+/// Returns a product of m, n, k in one of four layouts.
 Product product(const Shape& shape, int layout);
 
-/// Buffers as small as the contract allows, so that a checker sees every step outside.
+/// Buffers of the minimum size, so that a checker detects every access outside.
 struct Operands {
   Product s;
   Buffer a, b, c, bias, sums;
@@ -47,8 +47,8 @@ struct Operands {
 };
 
 std::string describe(DType t, const Product& s);
-/// The results within (k + 2) u Σ|a||b|, that of any order of summation, and sums of rows within
-/// their tree's; integers exactly. Nothing else of C changes.
+/// Checks that results are within (k + 2) u Σ|a||b|, which holds for any order of summation, and
+/// row sums within the bound of their tree. Integers must be exact. Nothing else of C may change.
 void check(DType t, const Product& s);
 
 extern const std::vector<DType> kGemmTypes;

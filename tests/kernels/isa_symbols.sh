@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# isa_symbols.sh NM ISA OBJECTS...: an object that is compiled for one instruction set may define
-# nothing that the linker shares with other objects. A weak symbol (an inline function or a
-# template) would have one copy for all processors, perhaps the AVX-512 one, and crash the older
-# ones. So: no weak or unique definitions, and every global definition is in namespace
-# braid::cpu::ISA.
+# isa_symbols.sh NM ISA OBJECTS...: checks that an object compiled for one instruction set defines
+# nothing that the linker shares with other objects. The linker keeps a single copy of a weak symbol
+# (an inline function or a template) for all processors. It could be the AVX-512 copy, which crashes
+# older processors. So weak and unique definitions are not allowed, and every global definition must
+# be in namespace braid::cpu::ISA.
 set -u
 nm=$1
 isa=$2
@@ -18,7 +18,7 @@ if ! grep -Eq " T braid::cpu::${isa}::binary\(" <<<"$symbols"; then
     "the check would pass on anything"
   exit 1
 fi
-# The personality routine's reference is data, the sanitizers' own symbols come with their builds
+# The reference to the personality routine is data. Sanitizer symbols occur in sanitizer builds
 # only.
 allowed='DW\.ref\.__g(xx|cc)_personality_v0|__odr_asan|__asan_|__ubsan_|__tsan_|asan\.|tsan\.'
 bad=$(grep -E '^[0-9a-f]+ [WVuwv] ' <<<"$symbols" | grep -Ev "$allowed")

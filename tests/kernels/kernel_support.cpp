@@ -102,14 +102,14 @@ void set(DType t, void* data, std::int64_t i, double x) {
   }
 }
 
-/// Host memory [aligned guard | elements | guard], and its copy on the device.
+/// Host memory [aligned guard | shift | elements | guard], and its copy on the device.
 struct Buffer::Memory {
   static constexpr std::size_t kGuard = 256;
   static constexpr unsigned char kMark = 0xA5;
 
-  std::size_t bytes, guard, before;  // of the elements, of each guard, of the shift
+  std::size_t bytes, guard, before;  // sizes of the elements, of each guard, of the shift
   std::vector<unsigned char> store;
-  unsigned char* first;  // the whole of it, aligned
+  unsigned char* first;  // aligned start of the whole memory
   braid::Block block;
   bool written_here = true, written_there = false;
 
@@ -164,7 +164,7 @@ struct Buffer::Memory {
       changed += (p < elements() || p >= elements() + bytes) && *p != kMark;
     if (changed > 0) FAIL_CHECK(changed << " bytes around a buffer are not as they were");
   }
-  /// Those that are on the device.
+  /// The buffers that have a copy on the device.
   static std::set<Memory*>& all() {
     static std::set<Memory*> list;
     return list;

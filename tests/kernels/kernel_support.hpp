@@ -18,57 +18,57 @@
 
 #include "support/check.hpp"
 
-// For tests that call the kernels of a device directly: loops made by hand, buffers with guards,
+// Helpers for tests that call a device's kernels directly: hand-made loops, buffers with guards,
 // elements of any dtype as double. The same cases run on the CPU (braid_tests_kernels) and on CUDA
-// (braid_tests_cuda_kernels); on_cuda() says where this program runs.
+// (braid_tests_cuda_kernels); on_cuda() says which device this program uses.
 namespace kernel_test {
 
 using braid::DType;
 using braid::Loop;
 
-/// Defined by the program: true for cuda:0, false for cpu:0.
+/// Defined by each program: true for cuda:0, false for cpu:0.
 bool on_cuda();
-/// The device of the program is there.
+/// Returns whether the program's device exists.
 bool has_device();
 const braid::DeviceContext& context();
 const braid::KernelTable& kernels();
-/// The stream for the next kernel; the buffers are brought to the device first.
+/// Returns the stream for the next kernel, after copying changed buffers to the device.
 braid::Stream& stream();
 const braid::KernelTable& cpu_kernels();
 braid::Stream& cpu_stream();
 
 using Sizes = std::vector<std::int64_t>;
 extern const Sizes kSmallSizes;
-/// All sizes on the CPU; without the large ones on CUDA, where they may be emulated.
+/// Returns all sizes on the CPU. Omits the large ones on CUDA, which may be emulated.
 const Sizes& sizes();
 extern const std::vector<DType> kAll, kFloats, kIntegers;
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// One dense dim.
+/// A loop over one contiguous dim.
 Loop dense(std::int64_t n);
 using Strides = std::initializer_list<std::int64_t>;
-/// Any strides; operand 0 is the output.
+/// A loop with any strides; operand 0 is the output.
 Loop strided(Strides sizes, std::initializer_list<Strides> strides);
-/// Element offset of an operand at a row-major position.
+/// Returns the element offset of an operand at a row-major position.
 std::int64_t offset(const Loop& loop, int operand, std::int64_t linear);
-/// Elements that an operand spans.
+/// Returns the number of elements that an operand spans.
 std::int64_t extent(const Loop& loop, int operand);
 
 double get(DType t, const void* data, std::int64_t i);
 void set(DType t, void* data, std::int64_t i, double x);
 
-/// Runs f with the threads of kernels in reverse order where they run in the forward one else;
-/// false where that is not so or cannot be chosen, as on a GPU: f has not run then.
+/// Runs f with the kernels' threads in reverse order and returns true, if they otherwise run
+/// forward. Else, or if the order cannot be chosen, as on a GPU, returns false without running f.
 bool in_other_order(const std::function<void()>& f);
 
-/// n elements that start `shift` elements after an aligned address, for the host and for the
-/// device. On a CPU both are one memory. On CUDA kernels have a copy: it gets what the host wrote
-/// before the next kernel, and the host waits for it before it reads. What lies before and after
-/// must stay as it is: that is checked when the host reads, and at the end.
+/// n elements that start `shift` elements after an aligned address, for the host and the device. On
+/// a CPU both use the same memory. On CUDA, kernels use a copy: host writes are copied before the
+/// next kernel, and host reads wait for the device. The guard bytes before and after the elements
+/// must not change; this is checked when the host reads, and at the end.
 class Buffer {
  public:
-  /// tight: under a sanitizer there is nothing around the elements, so that it sees every step
+  /// tight: under a sanitizer the buffer has no guards, so the sanitizer detects every access
   /// outside.
   Buffer(DType dtype, std::int64_t n, std::int64_t shift = 0, bool tight = false);
   Buffer(const Buffer& other);
@@ -78,14 +78,15 @@ class Buffer {
 
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] std::int64_t size() const { return n_; }
-  /// Where kernels find the elements.
+  /// Returns the address of the elements for kernels.
   [[nodiscard]] void* data() const;
   [[nodiscard]] std::int64_t* integers() const { return static_cast<std::int64_t*>(data()); }
-  /// Where the host finds them, to read and to write.
+  /// Returns the address of the elements for host reads and writes.
   [[nodiscard]] void* host();
   [[nodiscard]] double operator[](std::int64_t i) const;
   void put(std::int64_t i, double x);
-  /// Deterministic numbers that every dtype holds well: small integers, or fractions of both signs.
+  /// Fills with deterministic numbers in every dtype's range: small integers, or fractions of both
+  /// signs.
   Buffer& pattern(std::uint32_t seed, double scale = 1.0);
   Buffer& fill(double x);
   [[nodiscard]] std::vector<unsigned char> bytes() const;
@@ -97,27 +98,27 @@ class Buffer {
   std::int64_t n_;
   std::unique_ptr<Memory> memory_;
 };
-/// A buffer of indices.
+/// Makes a buffer of int64 indices.
 Buffer indices(const std::vector<std::int64_t>& list);
-/// Elements of `out` that the loop does not name and that differ from `before`.
+/// Counts the elements of `out` that the loop does not write and that differ from `before`.
 std::int64_t changed_outside(const Buffer& out, const std::vector<unsigned char>& before,
                              const Loop& loop);
 
-/// Distance between neighbouring numbers of a floating dtype at x.
+/// Returns the distance between neighbouring numbers of a floating dtype at x.
 double ulp(DType t, double x);
-/// Rounding of 16-bit results.
+/// Returns the rounding error of a 16-bit result, else 0.
 double half_ulp(DType t, double x);
-/// Unit roundoff of the type computed in.
+/// Returns the unit roundoff of the computation's dtype.
 double unit(DType t);
 double log2_up(std::int64_t n);
-/// x rounded to the dtype.
+/// Returns x rounded to the dtype.
 double rounded(DType t, double x);
-/// got is the dtype's number nearest to `expected`, give or take `ulps`; NaN for NaN; infinities
-/// exactly.
+/// Whether `got` is within `ulps` units in the last place of `expected`; 0 means correctly rounded.
+/// NaN matches NaN. With 0 ulps, infinities must match exactly.
 bool close(DType t, double got, double expected, double ulps);
 
-/// Runs f(), which writes all of `result`; on a CPU with 1, 2, 3 and 5 threads, which must give
-/// equal bits.
+/// Runs f(), which writes all of `result`. On a CPU it runs with 1, 2, 3 and 5 threads, which must
+/// give equal bits.
 void check_threads(Buffer& result, const std::function<void()>& f);
 
 }  // namespace kernel_test

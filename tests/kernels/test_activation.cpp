@@ -1,4 +1,4 @@
-// Activations against long double.
+// Checks activations against long double.
 #include <braid/core/kernel_args/activation.hpp>
 
 #include "kernels/kernel_support.hpp"
@@ -9,7 +9,7 @@ using braid::ActivationOp;
 
 namespace {
 
-// softplus: beta and threshold; elu: its three; hardtanh and clamp: bounds
+// softplus: beta and threshold; elu: its three parameters; hardtanh and clamp: bounds
 constexpr double kA = 1.5, kB = 2.5, kC = 0.75;
 
 double reference_of(ActivationOp op, double x) {
@@ -41,8 +41,8 @@ std::vector<ActivationOp> activations() {
   for (int i = 0; i < braid::kActivationCount; ++i) all.push_back(static_cast<ActivationOp>(i));
   return all;
 }
-/// ULP of the result: hardsigmoid and hardswish round x + 3, which may cancel; the others are
-/// smooth down to their tails.
+/// Whether the error is bounded in ULP. hardsigmoid and hardswish round x + 3, which may cancel;
+/// the others are smooth down to their tails.
 bool has_relative_accuracy(ActivationOp op) {
   return op != ActivationOp::hardsigmoid && op != ActivationOp::hardswish;
 }
@@ -51,7 +51,7 @@ bool has_relative_accuracy(ActivationOp op) {
 
 TEST_CASE("activation: float results are within 4 ULP, the tails included",
           "[kernels][activation]") {
-  if (on_cuda()) return;  // there the tails are within a bound of every kernel's, which is absolute
+  if (on_cuda()) return;  // on CUDA only the absolute bound of every kernel applies
   for (const ActivationOp op : activations()) {
     const std::int64_t n = 40001;
     Buffer x(DType::float32, n), out(DType::float32, n);
@@ -96,7 +96,7 @@ TEST_CASE("activation: every dtype, size, alignment and stride, forward and back
                          y = reference_of(op, v);
             wrong += !(std::fabs(out[offset(loop, 0, i)] - y) <=
                        close_to * (1 + std::fabs(v) + std::fabs(y)));
-            // The derivative by differences, which at a kink or a jump says nothing.
+            // Checks the derivative by differences, which say nothing at a kink or a jump.
             const double left = (y - reference_of(op, v - h)) / h,
                          right = (reference_of(op, v + h) - y) / h;
             if (std::fabs(left - right) < 1e-4)

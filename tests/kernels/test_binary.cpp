@@ -9,7 +9,7 @@ using braid::BinaryOp;
 
 namespace {
 
-// Those with a tolerance are in the tests of the ops and of every kernel.
+// The ops with a tolerance are tested with the ops and with every kernel.
 bool is_exact(BinaryOp op) {
   return op != BinaryOp::tanh_backward && op != BinaryOp::sigmoid_backward && op != BinaryOp::pow &&
          op != BinaryOp::atan2;
@@ -37,7 +37,7 @@ double wrap(DType t, double x) {
 }
 
 double expected_of(BinaryOp op, DType t, double a, double b, double alpha) {
-  // alpha is rounded to the type computed in, and the product
+  // alpha and the product are rounded to the computation's dtype
   const DType computed = t == DType::float64 ? t : DType::float32;
   const double scaled =
       braid::is_floating(t) ? rounded(computed, rounded(computed, alpha) * b) : alpha * b;
@@ -64,7 +64,7 @@ double expected_of(BinaryOp op, DType t, double a, double b, double alpha) {
 
 DType result_type(BinaryOp op, DType t) { return braid::is_comparison(op) ? DType::bool_ : t; }
 
-/// A missing operand (null) is the scalar.
+/// A null operand is replaced by the scalar.
 void run(BinaryOp op, Buffer& out, const Buffer* a, const Buffer* b, const Loop& loop,
          double alpha = 1, double scalar = 3) {
   const DType t = (a != nullptr ? a : b)->dtype();
@@ -76,7 +76,8 @@ void run(BinaryOp op, Buffer& out, const Buffer* a, const Buffer* b, const Loop&
 
 enum class Missing { none, a, b };
 
-// Runs the loop and compares every element with the reference; nothing else of the output changes.
+// Runs the loop and compares every element with the reference. Nothing else of the output may
+// change.
 void check_loop(BinaryOp op, DType t, const Loop& loop, std::int64_t shift, double alpha = 1,
                 Missing missing = Missing::none) {
   INFO("op " << static_cast<int>(op) << " " << braid::name_of(t) << " n " << loop.n << " rank "
@@ -118,13 +119,13 @@ TEST_CASE("binary: every op, dtype, size and alignment, exactly", "[kernels][bin
 TEST_CASE("binary: broadcast and strided operands", "[kernels][binary]") {
   NEEDS_DEVICE;
   const std::vector<Loop> loops{
-      strided({5, 33}, {{33, 1}, {33, 1}, {0, 1}}),  // a row for every row
-      strided({5, 33}, {{33, 1}, {33, 1}, {1, 0}}),  // a number for every row
+      strided({5, 33}, {{33, 1}, {33, 1}, {0, 1}}),  // the same row for every row
+      strided({5, 33}, {{33, 1}, {33, 1}, {1, 0}}),  // one number per row
       strided({33, 5}, {{5, 1}, {5, 1}, {1, 33}}),   // transposed
       strided({7, 3}, {{3, 1}, {0, 1}, {1, 0}}),     // outer product, short rows
-      // gaps in the output, permuted, one number
+      // a gap in the output, permuted, one number
       strided({4, 3, 50}, {{200, 60, 1}, {50, 200, 1}, {0, 0, 0}}),
-      strided({100}, {{2}, {3}, {1}}),                // steps
+      strided({100}, {{2}, {3}, {1}}),                // strided
       strided({3, 40}, {{40, 1}, {41, 1}, {40, 1}}),  // rows with a gap
       strided({2, 2, 2, 2, 2, 2, 2, 2}, {{128, 64, 32, 16, 8, 4, 2, 1},
                                          {1, 2, 4, 8, 16, 32, 64, 128},
@@ -154,7 +155,7 @@ TEST_CASE("binary: a missing operand is the scalar, rounded to the dtype", "[ker
           for (const std::int64_t shift : {0, 1}) {
             check_loop(op, t, dense(n), shift, 1, missing);
             Loop loop = dense(n);
-            loop.dense = false;  // what the strides of the missing operand say does not matter
+            loop.dense = false;  // the strides of the missing operand must not matter
             loop.stride[missing == Missing::a ? 1 : 2][0] = 77;
             check_loop(op, t, loop, shift, 1, missing);
           }
@@ -200,12 +201,12 @@ TEST_CASE("binary: NaN, infinities, zeros and subnormals at any position", "[ker
         for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1})
           for (const double x : specials)
             for (const double y : specials) {
-              if (on_cuda() && (n != 37 || at != 0)) continue;  // each thread is alike
+              if (on_cuda() && (n != 37 || at != 0)) continue;  // all threads run the same code
               Buffer a(t, n), b(t, n), out(result_type(op, t), n);
               a.pattern(8).put(at, x), b.pattern(9).put(at, y);
               run(op, out, &a, &b, dense(n));
               const double expected = expected_of(op, t, a[at], b[at], 1);
-              // max(0, -0) may be either
+              // max(0, -0) may have either sign
               const bool zero_order =
                   (op == BinaryOp::maximum || op == BinaryOp::minimum) && a[at] == 0 && b[at] == 0;
               if (!close(out.dtype(), out[at], expected, 0) && !(zero_order && out[at] == 0))
@@ -257,7 +258,7 @@ TEST_CASE("binary: integer division by 0 is refused, on the CPU before it writes
         CHECK_THROWS_WITH(divide(by), "div: expected integer divisors other than 0, got 0");
       }
       if (!on_cuda()) CHECK(out.bytes() == before);
-      divide(&b.fill(2));  // the error is gone
+      divide(&b.fill(2));  // the error is cleared
       CHECK(out[n - 1] == std::trunc(a[n - 1] / 2));
     }
 }

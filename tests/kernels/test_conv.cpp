@@ -1,5 +1,5 @@
-// Convolutions at sizes that are worth cutting: our own, and on the CPU oneDNN's, against plain
-// loops; and the same bits for any number of threads.
+// Checks convolutions large enough to be divided into tiles: Braid's own and, on the CPU, oneDNN's,
+// against plain loops. Any number of threads must give the same bits.
 #include <dlfcn.h>
 
 #include <filesystem>
@@ -17,20 +17,20 @@ namespace {
 
 const std::vector<ConvShape> kShapes{
     // n  in out groups  in_size   out_size  kernel  stride  pad     dilation
-    // as in the CNN of the benchmark
+    // as in the benchmark's CNN
     {33, 1, 32, 1, {28, 28}, {26, 26}, {3, 3}, {1, 1}, {0, 0}, {1, 1}},
     {9, 32, 64, 1, {13, 13}, {11, 11}, {3, 3}, {1, 1}, {0, 0}, {1, 1}},
-    // a last tile of another size
+    // the last tile has another size
     {7, 6, 10, 2, {17, 15}, {9, 8}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
     {3, 16, 16, 16, {12, 12}, {12, 12}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},  // depthwise
     {5, 33, 17, 1, {9, 11}, {9, 11}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
     {2, 4, 5, 1, {20, 9}, {6, 9}, {3, 2}, {3, 1}, {1, 2}, {3, 4}},
     {1, 3, 2, 1, {1, 40}, {1, 19}, {1, 5}, {1, 2}, {0, 1}, {1, 1}},
-    // "same": more behind than before
+    // "same" padding: more at the end than at the start
     {4, 8, 3, 1, {8, 8}, {7, 8}, {2, 4}, {1, 1}, {0, 1}, {1, 1}},
 };
 
-/// One problem: x, weight, bias, dy, and the results of the three kernels.
+/// The operands of one problem, x, weight, bias and dy, and the results of the three kernels.
 struct Problem {
   ConvShape s;
   Buffer x, weight, bias, dy, y, dx, dw, db;
@@ -48,7 +48,7 @@ struct Problem {
   }
   void run(DType t, bool library) {
     const bool before = braid::cpu::use_library_gemm(library);
-    for (Buffer* b : {&y, &dx, &dw, &db}) b->fill(kNaN);  // every number must be written
+    for (Buffer* b : {&y, &dx, &dw, &db}) b->fill(kNaN);  // every element must be written
     kernels().conv({t, x.data(), weight.data(), bias.data(), y.data(), s}, stream());
     kernels().conv_backward_data({t, dy.data(), weight.data(), dx.data(), s}, stream());
     kernels().conv_backward_weight({t, x.data(), dy.data(), dw.data(), db.data(), s}, stream());
@@ -59,7 +59,7 @@ struct Problem {
   }
 };
 
-/// Sums and the sums of sizes, by plain loops.
+/// Sums of terms, and of their magnitudes, by plain loops.
 struct Sum {
   std::vector<double> value, size;
   std::vector<int> terms;
@@ -165,24 +165,24 @@ TEST_CASE("conv: more shapes than a thread keeps primitives for", "[kernels][con
   }
 }
 
-// OpenMP's threads spin: two of them on one core make a product a hundred times slower.
+// OpenMP threads spin: two of them on one core make a product a hundred times slower.
 TEST_CASE("oneDNN starts no thread and leaves the program's OpenMP count",
           "[kernels][conv][gemm][threads]") {
   if (on_cuda() || !braid::cpu::library_gemm_available()) return;
   const auto count = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
   const auto set = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  if (count == nullptr || set == nullptr) return;  // a oneDNN without OpenMP
+  if (count == nullptr || set == nullptr) return;  // oneDNN without OpenMP
   const auto threads = [] {
     const std::filesystem::directory_iterator tasks("/proc/self/task");
     return std::distance(begin(tasks), end(tasks));
   };
   const int before = braid::num_threads();
-  // On a new thread: OpenMP keeps the threads and the count of each apart.
+  // On a new thread: OpenMP keeps separate workers and a separate count for each thread.
   std::thread([&] {
     for (const int ours : {1, 2}) {
       braid::set_num_threads(ours);
       Problem problem(DType::float32, kShapes[0]);
-      problem.run(DType::float32, false);  // starts our own threads
+      problem.run(DType::float32, false);  // starts Braid's own threads
       const auto started = threads();
       set(3);
       problem.run(DType::float32, true);

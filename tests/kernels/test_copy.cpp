@@ -13,7 +13,7 @@ void run_fill(Buffer& out, double value, std::int64_t integer, const Loop& loop)
   kernels().fill({out.dtype(), out.data(), value, integer, loop}, stream());
 }
 
-// What x becomes in `to`.
+// Returns x converted to `to`.
 double converted(DType to, double x) {
   if (to == DType::bool_) return x != 0;
   if (to == DType::uint8)
@@ -28,7 +28,7 @@ void check_copy(DType to, DType from, const Loop& loop, std::int64_t shift) {
   Buffer x(from, extent(loop, 1), shift), out(to, extent(loop, 0), shift);
   x.pattern(1, 30), out.pattern(2);
   if (to == DType::uint8)
-    // negative numbers to uint8: unspecified
+    // the conversion of negative numbers to uint8 is unspecified
     for (std::int64_t i = 0; i < x.size(); ++i) x.put(i, std::fabs(x[i]));
   const auto before = out.bytes();
   run_copy(out, x, loop);
@@ -88,10 +88,10 @@ TEST_CASE("copy: layouts", "[kernels][copy]") {
       strided({7, 50}, {{50, 1}, {1, 7}}),                 // transposed, too narrow for tiles
       strided({300, 200}, {{200, 1}, {1, 300}}),           // transposed, many tiles
       strided({3, 20, 17}, {{340, 17, 1}, {340, 1, 20}}),  // a batch of transposes
-      strided({20, 3, 17}, {{51, 17, 1}, {1, 340, 20}}),   // dense dim of x is the outermost
-      strided({17, 20}, {{1, 17}, {20, 1}}),               // out is the transposed one
+      strided({20, 3, 17}, {{51, 17, 1}, {1, 340, 20}}),   // contiguous dim of x is outermost
+      strided({17, 20}, {{1, 17}, {20, 1}}),               // out is transposed
       strided({40, 9}, {{12, 1}, {9, 1}}),                 // rows into a wider matrix
-      strided({40, 9}, {{9, 1}, {12, 1}}),                 // and out of it
+      strided({40, 9}, {{9, 1}, {12, 1}}),                 // rows out of a wider matrix
       strided({40, 30}, {{30, 1}, {0, 1}}),                // a row repeated
       strided({40, 30}, {{30, 1}, {1, 0}}),                // a column repeated
       strided({70}, {{1}, {0}}),
@@ -117,7 +117,7 @@ TEST_CASE("copy: float16 and bfloat16 round to nearest even", "[kernels][copy]")
     return std::isnan(expected) ? std::isnan(got)
                                 : got == expected && std::signbit(got) == std::signbit(expected);
   };
-  // All 16-bit patterns to float and back; and floats near the middle between neighbours.
+  // Converts all 16-bit patterns to float and back, and floats near the midpoint of two neighbours.
   for (const DType t : {DType::float16, DType::bfloat16}) {
     Buffer narrow(t, 65536), wide(DType::float32, 65536), back(t, 65536);
     auto* const patterns = static_cast<std::uint16_t*>(narrow.host());
@@ -154,7 +154,7 @@ TEST_CASE("copy: NaN, infinities and negative zero; to bool everything but zero 
       for (int i = 0; i < 8; ++i) {
         if (to == DType::bool_) CHECK(y[i] == (x[i] != 0));
         else if (braid::is_floating(to)) CHECK(close(to, y[i], x[i], 0));
-        // Out of range for integers: any value, but no trap.
+        // Out-of-range integers: any value is allowed, but no trap.
         else if (i == 3 || i == 7) CHECK(y[i] == 0);
       }
     }

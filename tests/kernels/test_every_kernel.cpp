@@ -1,4 +1,4 @@
-// Every kernel of the CPU's table against float64, and the same bits for every number of threads.
+// Checks every CPU kernel against float64. Every number of threads must give the same bits.
 #include "kernels/every_kernel.hpp"
 
 TEST_CASE("every kernel is within its bounds of float64, for any number of threads",

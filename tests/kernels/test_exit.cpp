@@ -16,14 +16,14 @@
 #include "support/child.hpp"
 #include "support/sanitized.hpp"
 
-// What is left of the runtime and of oneDNN while the process ends, and in a forked child. Each
-// case needs a process of its own: hidden cases, run from the visible ones.
+// Tests that the runtime and oneDNN work while the process exits, and in a forked child. Each case
+// needs a separate process, so the cases are hidden and the visible ones run them.
 namespace {
 
 using braid::Device;
 
-// Products large enough for helpers: of float32, which the library takes where it is there and
-// pays, and of float64, for our own packed loops.
+// Products large enough for helper threads: float32, which oneDNN computes where it is available
+// and faster, and float64, which uses Braid's packed loops.
 template <typename T> struct Product {
   std::int64_t size;
   std::vector<T> a, b, c;
@@ -102,14 +102,14 @@ TEST_CASE("exit: a worker may end the process", "[kernels][exit]") {
   }
 }
 
-// A sanitizer's own allocator is not safe across a fork while another thread allocates: there
-// nothing is in flight.
+// A sanitizer's allocator is not fork-safe while another thread allocates, so sanitized builds fork
+// without calls in flight.
 constexpr bool kSanitized = BRAID_SANITIZED;
 
 TEST_CASE("child: forks with helpers and calls in flight", "[.child][fork]") {
   braid::set_num_threads(3);
   Work work(200);
-  work.run();  // helpers exist from here on
+  work.run();  // starts the helpers
   std::atomic<bool> stop{kSanitized};
   std::thread other([&] {
     for (Work mine(200); !stop;) mine.run();
@@ -118,8 +118,8 @@ TEST_CASE("child: forks with helpers and calls in flight", "[.child][fork]") {
   for (int i = 0; i < 10; ++i) {
     const ::pid_t pid = ::fork();
     if (pid == 0) {
-      work.run();                  // the helpers are not here: the caller works alone
-      if (kSanitized) ::_exit(0);  // the leak detector would miss the other threads' stacks
+      work.run();                  // the child has no helpers: the caller works alone
+      if (kSanitized) ::_exit(0);  // the leak checker cannot see the other threads' stacks
       std::exit(0);
     }
     int status = -1;
@@ -128,7 +128,7 @@ TEST_CASE("child: forks with helpers and calls in flight", "[.child][fork]") {
     while ((ended = ::waitpid(pid, &status, WNOHANG)) == 0 &&
            std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    if (ended != pid) {  // it would hold the output of this process open
+    if (ended != pid) {  // a live child would keep this process's output open
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, 0);
     }

@@ -5,7 +5,7 @@ using namespace kernel_test;
 
 namespace {
 
-/// On a CPU that has the library once more without it.
+/// Runs f. On a CPU with oneDNN, runs it a second time without oneDNN.
 void with_and_without_library(const std::function<void()>& f) {
   f();
   if (on_cuda() || !braid::cpu::library_gemm_available()) return;
@@ -15,7 +15,7 @@ void with_and_without_library(const std::function<void()>& f) {
   } off;
   f();
 }
-/// Those that emulation does in a moment.
+/// Returns all shapes on the CPU, and on CUDA those that the emulation computes quickly.
 std::vector<Shape> fit(const std::vector<Shape>& shapes) {
   std::vector<Shape> list;
   for (const Shape& s : shapes)
@@ -65,7 +65,7 @@ TEST_CASE("gemm: large enough to be cut", "[kernels][gemm]") {
             s.accumulate = end == 1, s.bias = end == 2, s.pad = end;
             check(t, s);
           }
-      Product grid = product({270, 530, 140}, layout);  // in both directions
+      Product grid = product({270, 530, 140}, layout);  // divided in both directions
       grid.bias = layout % 2 == 0;
       check(DType::float32, grid);
     }

@@ -68,7 +68,7 @@ TEST_CASE("isa: one that the processor lacks is refused", "[kernels][isa][errors
 }
 
 TEST_CASE("child: the environment names no instruction set", "[.child][isa]") {
-  for (int use = 0; use < 2; ++use) {  // the second use is told too
+  for (int use = 0; use < 2; ++use) {  // the second use throws too
     try {
       (void)braid::device_count(braid::DeviceType::cpu);
       FAIL("expected DeviceError");

@@ -43,7 +43,7 @@ struct Problem {
         {x.dtype(), x.data(), labels.integers(), stride, lse.data(), sum.data(), scale, rows, n},
         stream());
   }
-  /// The gradient may take the logits' place.
+  /// The gradient may overwrite the logits.
   void backward(Buffer& to) {
     kernels().cross_entropy_backward({x.dtype(), x.data(), labels.integers(), stride, lse.data(),
                                       dy.data(), to.data(), scale, rows, n},
@@ -112,7 +112,7 @@ TEST_CASE("cross_entropy: a label outside the classes is refused, on the CPU bef
       const auto lse = p.lse.bytes(), sum = p.sum.bytes(), dx = p.dx.bytes();
       const std::string text =
           braid::str("cross_entropy: expected labels in [0, 10), got ", bad, " at position ", row);
-      // CUDA says it at the next wait, and goes on after that.
+      // CUDA throws at the next wait, and still works after that.
       const auto run = [&](bool backward) {
         if (backward) p.backward(p.dx);
         else p.forward();

@@ -1,5 +1,5 @@
-// SGD and AdamW against plain loops. Every dtype, size and option of all optimizers is also among
-// the calls of every kernel.
+// Checks SGD and AdamW against plain loops. The calls of every kernel also cover all dtypes, sizes
+// and options of all optimizers.
 #include <braid/core/kernel_args/optim.hpp>
 
 #include "kernels/kernel_support.hpp"
@@ -42,7 +42,7 @@ const std::vector<Sizes>& size_lists() {
   return lists;
 }
 
-/// Rounding of a few operations on numbers of the given size, and of 16-bit types.
+/// Within the rounding of a few operations on numbers of the given magnitude, and of 16-bit dtypes.
 bool near(DType t, double got, double expected, double size) {
   return std::fabs(got - expected) <=
          16 * unit(t) * (size + std::fabs(expected)) + half_ulp(t, expected);
@@ -55,7 +55,7 @@ TEST_CASE("sgd: every dtype, size and variant agrees with a plain loop", "[kerne
   for (const DType t : kFloats)
     for (const Sizes& sizes : size_lists())
       for (int variant = 0; variant < 32; ++variant) {
-        if (sizes.size() != 8 && variant % 7 != 3) continue;  // all variants at one list of sizes
+        if (sizes.size() != 8 && variant % 7 != 3) continue;  // all variants for one list only
         const bool momentum = (variant & 1) != 0, maximize = (variant & 4) != 0;
         SgdArgs args{};
         args.lr = 0.1, args.momentum = momentum ? 0.9 : 0, args.dampening = 0.25;
@@ -89,7 +89,7 @@ TEST_CASE("adamw: every dtype and size agrees with a plain loop, early and late"
         AdamArgs args{};
         args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-3;
         args.weight_decay = 0.1, args.step = step;
-        // aligned: in packs
+        // even steps are aligned, so they use vectors
         Items before(t, sizes, step % 2), after(t, sizes, step % 2);
         after.run(kernels().adam, args);
         const double at = static_cast<double>(step), bias1 = 1 - std::pow(0.9, at),
@@ -113,7 +113,7 @@ TEST_CASE("optim: threads change no bit", "[kernels][optim]") {
   if (on_cuda()) return;
   for (const DType t : {DType::float32, DType::bfloat16})
     for (const bool adam : {false, true}) {
-      Buffer all(t, 136394);  // the parameters after a step, one after the other
+      Buffer all(t, 136394);  // the parameters after a step, concatenated
       check_threads(all, [&] {
         Items items(t, size_lists()[4], 0);
         if (adam) {

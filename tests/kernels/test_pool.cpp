@@ -61,7 +61,7 @@ class Environment {  // sets a variable for a scope
 
 braid::Stream& stream() { return braid::current_stream(Device("cpu")); }
 
-// Each tile once, whatever thread takes it.
+// Checks that each tile runs exactly once, on any thread.
 void check_covers(std::int64_t tiles) {
   std::vector<std::atomic<int>> seen(static_cast<std::size_t>(tiles));
   auto tile = [&](std::int64_t i) { ++seen.at(static_cast<std::size_t>(i)); };
@@ -81,8 +81,8 @@ TEST_CASE("pool: every tile runs once, for any number of threads", "[kernels][po
 TEST_CASE("pool: helpers take part", "[kernels][pool]") {
   const Threads scope(3);
   std::atomic<int> waiting{0};
-  // Each tile waits for the others, so the three must be on three threads; a helper may be late,
-  // but it comes.
+  // Each tile waits for the others, so the three run on three threads. A helper may be late, but it
+  // must start.
   auto tile = [&](std::int64_t) {
     ++waiting;
     while (waiting < 3) std::this_thread::yield();
@@ -131,7 +131,7 @@ TEST_CASE("pool: an exception of a tile reaches the caller after all have left",
         }
         CHECK(inside == 0);
         CHECK(ran >= 1);
-        if (round == 0) check_covers(100);  // the pool goes on
+        if (round == 0) check_covers(100);  // the pool still works
       }
   }
 }
@@ -160,7 +160,7 @@ TEST_CASE("pool: several host threads use one device at once", "[kernels][pool][
       std::mt19937 random(static_cast<unsigned>(h));
       for (int round = 0; round < 500; ++round) {
         const std::int64_t tiles = random() % 20;
-        std::vector<int> out(static_cast<std::size_t>(tiles), 0);  // plain: a race would be seen
+        std::vector<int> out(static_cast<std::size_t>(tiles), 0);  // not atomic: a race shows
         auto tile = [&](std::int64_t i) {
           out[static_cast<std::size_t>(i)] += static_cast<int>(i) + 1;
           if (round % 50 == 49 && i == 5) throw std::runtime_error("planned");
@@ -192,7 +192,7 @@ TEST_CASE("pool: helpers sleep and wake", "[kernels][pool]") {
   const Threads scope(3);
   for (int round = 0; round < 20; ++round) {
     check_covers(50);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // longer than they spin
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // longer than the helpers spin
   }
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("pool: is made, used and destroyed", "[kernels][pool]") {
 }
 
 TEST_CASE("pool: pinning follows the affinity mask", "[kernels][pool]") {
-  std::thread([] {  // a thread of its own: its mask is changed
+  std::thread([] {  // a new thread, since its mask changes
     {
       const Environment off("BRAID_PIN", "0");
       CHECK_FALSE(Pinning(2).on());

@@ -19,7 +19,7 @@ const std::vector<std::pair<std::uint64_t, std::uint64_t>> kKeys{
 
 }  // namespace
 
-// Counter and key words from the generator's authors' file of known answers (Random123,
+// Counter and key words from the known-answer file of the generator's authors (Random123,
 // kat_vectors).
 TEST_CASE("philox: known answers, at compile time too", "[kernels][random]") {
   static_assert(braid::philox(0, 0, 0).w[0] == 0x6627e8d5u &&
@@ -36,7 +36,7 @@ TEST_CASE("philox: known answers, at compile time too", "[kernels][random]") {
                 braid::multiply_high(1ull << 63, 6) == 3);
 }
 
-// Every instruction set, and CUDA, has the bits of the scalar functions, so all have the same bits.
+// Every instruction set and CUDA must give the same bits as the scalar functions.
 TEST_CASE("random: the kernels give the bits that philox.hpp defines", "[kernels][random]") {
   NEEDS_DEVICE;
   Sizes all = sizes();
@@ -64,7 +64,7 @@ TEST_CASE("random: the kernels give the bits that philox.hpp defines", "[kernels
       }
 }
 
-// The numbers themselves, so that neither a compiler nor a change of code moves them unseen.
+// Fixed values, so that neither a compiler nor a code change alters the numbers unnoticed.
 TEST_CASE("random: first numbers of seed 0", "[kernels][random]") {
   NEEDS_DEVICE;
   Buffer u(DType::float32, 2), z(DType::float32, 4), z64(DType::float64, 2);
@@ -85,7 +85,7 @@ TEST_CASE("random: normal numbers are the Box-Muller transform of the words", "[
   for (std::uint64_t i = 0; i < 20000; ++i) {
     const auto b = braid::philox(3, 4, i);
     const double radius = std::sqrt(-2 * std::log((b.w[0] + 0.5) * 0x1p-32));
-    // Quarter turns are taken off before the conversion to radians: 2π x is then exact enough near
+    // Quarter turns are subtracted before the conversion to radians, so that 2π x is accurate near
     // its zeros.
     const double turn = b.w[1] * 0x1p-32, quarter = std::nearbyint(turn * 4),
                  rest = (turn - quarter / 4) * 6.283185307179586;
@@ -100,7 +100,7 @@ TEST_CASE("random: normal numbers are the Box-Muller transform of the words", "[
                                  : -std::cos(rest);
     const double z0 = static_cast<double>(braid::random_normal_float(3, 4, 4 * i)),
                  z1 = static_cast<double>(braid::random_normal_float(3, 4, 4 * i + 1));
-    // u near 1 has 2^-25 of its distance to 1 from rounding to float.
+    // Rounding u to float moves it by up to 2^-25, which matters relative to its distance to 1.
     const double relative = 8 * 0x1p-24 + 0x1p-25 / std::fabs(std::log((b.w[0] + 0.5) * 0x1p-32));
     if (!(std::fabs(z0 - radius * cosine) <= relative * std::fabs(radius * cosine) + 1e-12))
       CHECK(z0 == radius * cosine);

@@ -8,7 +8,7 @@ using braid::ReduceOp;
 
 namespace {
 
-// Operand 0 gets the strides of a dense result.
+// Operand 0 gets the strides of a contiguous result.
 Loop keep_loop(const Sizes& sizes, const Sizes& strides) {
   Loop loop{};
   loop.rank = static_cast<int>(sizes.size());
@@ -28,7 +28,7 @@ struct Case {
   Loop keep, over;
 };
 Case everything(std::int64_t n) { return {keep_loop({}, {}), keep_loop({n}, {1})}; }
-/// Of rows * n elements: the n of each row, or the rows of each of n columns.
+/// Reduces rows * n elements: the n of each row, or the rows of each of n columns.
 Case of_rows(std::int64_t rows, std::int64_t n) {
   return {keep_loop({rows}, {n}), keep_loop({n}, {1})};
 }
@@ -118,7 +118,7 @@ TEST_CASE("reduce: rows, columns and any strides", "[kernels][reduce]") {
         if (n >= 700 && (op != ReduceOp::sum || !braid::is_floating(t))) continue;
         check_case(op, t, of_rows(rows, n));
         check_case(op, t, of_columns(rows, n), 1);
-        check_case(op, t, {keep_loop({n}, {2}), keep_loop({rows}, {3 * n})});  // neither dense
+        check_case(op, t, {keep_loop({n}, {2}), keep_loop({rows}, {3 * n})});  // neither contiguous
       }
       // columns with outer dims on both sides
       check_case(op, t, {keep_loop({4, 6}, {120, 1}), keep_loop({5, 4}, {24, 6})});
@@ -165,8 +165,8 @@ TEST_CASE("reduce: threads change no bit", "[kernels][reduce]") {
 
 TEST_CASE("reduce: layouts change no bit", "[kernels][reduce]") {
   if (on_cuda()) return;
-  // The same logical matrix, reduced along its second dim: dense rows, a transposed one (columns),
-  // and with steps (gathered).
+  // The same logical matrix, reduced along its second dim: contiguous rows, transposed (columns),
+  // and strided (gathered).
   for (const DType t : kFloats)
     for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{3, 5},
                                   {7, 16},
@@ -198,8 +198,7 @@ TEST_CASE("reduce: layouts change no bit", "[kernels][reduce]") {
 
 TEST_CASE("reduce: equal addends do not drift", "[kernels][reduce]") {
   NEEDS_DEVICE;
-  // A running sum of 0.1f is off by 1e-4 at this length; the tree stays within (ceil(log2 n) + 2)
-  // u.
+  // A running sum of 0.1f is off by 1e-4 at this length; the tree is within (ceil(log2 n) + 2) u.
   const std::int64_t n = 1000000;
   Buffer x(DType::float32, n), out(DType::float32, 1);
   x.fill(0.1);
@@ -235,7 +234,7 @@ TEST_CASE("reduce: NaN, infinities and zeros", "[kernels][reduce]") {
           CHECK(result(ReduceOp::min, -kInf) == -kInf);
           CHECK(result(ReduceOp::argmin, -kInf) == static_cast<double>(at));
         }
-  // Only infinities of the wrong sign, and only negative zeros.
+  // Inputs with only infinities of the wrong sign, or only negative zeros.
   Buffer x(DType::float32, 40), out(DType::float32, 1), index(DType::int64, 1);
   x.fill(-kInf);
   run(ReduceOp::max, out, x, everything(40));
@@ -305,7 +304,7 @@ TEST_CASE("reduce: of nothing", "[kernels][reduce]") {
 
 TEST_CASE("reduce: more than 2^31 elements", "[kernels][reduce]") {
   if (on_cuda() || BRAID_SANITIZED) return;
-  // One byte, expanded: only the index arithmetic is large.
+  // One byte, expanded: only the index arithmetic uses large numbers.
   const std::int64_t n = (std::int64_t{1} << 31) + 513;
   Buffer x(DType::uint8, 1), out(DType::int64, 1);
   run(ReduceOp::sum, out, x.fill(3), {keep_loop({}, {}), keep_loop({n}, {0})});

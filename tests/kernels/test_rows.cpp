@@ -81,7 +81,7 @@ TEST_CASE("scatter_add_rows: every dtype, in the order of the indices, any numbe
             zero(table);
             scatter(table, index, dy, table_rows, width);
           });
-          // The same additions, one after the other, each rounded to the dtype.
+          // The same additions in sequence, each rounded to the dtype.
           zero(expected);
           for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t j = 0; j < width; ++j) {
@@ -114,12 +114,12 @@ TEST_CASE("rows: an index outside the table is refused, on the CPU before anythi
                                            : "embedding: expected indices in [0, 5") +
                                          range);
         if (!on_cuda()) CHECK(out.bytes() == before);
-        // On CUDA the others are as they should be, and the bad one is no number.
+        // On CUDA the rows of valid indices are correct, and the row of the bad one is NaN.
         else if (width > 0)
           CHECK((out[4] == table[4] && std::isnan(out[8]) && std::isnan(out[11])));
         CHECK_THROWS_AS(scatters(), braid::IndexError);
         CHECK_THROWS_WITH(scatters(), "scatter_add_rows: expected indices in [-5, 5" + range);
-        // There the rows of the good indices got theirs; no other changed.
+        // On CUDA the rows of the valid indices were updated. No other row changed.
         const std::size_t first = on_cuda() ? static_cast<std::size_t>(2 * width) * 4 : 0;
         const auto after = table.bytes();
         CHECK(std::equal(after.begin() + static_cast<std::ptrdiff_t>(first), after.end(),

@@ -20,7 +20,7 @@ const Shapes& shapes() {
 
 std::vector<double> reference(const Buffer& x, std::int64_t row, std::int64_t n, bool log) {
   double max = -kInf;
-  long double sum = 0;  // more digits than float64: the reference adds in a row
+  long double sum = 0;  // more digits than float64, since the reference adds sequentially
   bool nan = false;
   for (std::int64_t i = 0; i < n; ++i)
     max = std::max(max, x[row * n + i]), nan = nan || std::isnan(x[row * n + i]);
@@ -37,8 +37,8 @@ std::vector<double> reference(const Buffer& x, std::int64_t row, std::int64_t n,
   return y;
 }
 
-// Error of one result: a few units of the type computed in, |x - max| units through the
-// exponential, and the rounding of 16-bit types.
+// The error of one result: a few units of the computation's dtype, |x - max| units from the
+// exponential, and the rounding of 16-bit dtypes.
 double tolerance(DType t, double expected, bool log, double largest) {
   return (32 + 2 * largest) * unit(t) * (log ? largest + 20 : std::fabs(expected)) +
          (t == DType::float64 ? 1e-300 : 1e-38) + half_ulp(t, expected);
@@ -119,7 +119,7 @@ TEST_CASE("softmax: rows of NaN, of infinities, and with some of them", "[kernel
         for (std::int64_t i = 0; i < n; ++i) x.put(2 * n + i, -kInf);  // row 2: only -inf
         x.put(3 * n + n - 1, -kInf);                                   // row 3: one -inf
         x.put(4 * n, kInf);                                            // row 4: an inf
-        // row 5: all but the last
+        // row 5: all -inf but the last
         for (std::int64_t i = 0; i + 1 < n; ++i) x.put(5 * n + i, -kInf);
         run(log, x, y, rows, n);
         std::int64_t wrong = 0;

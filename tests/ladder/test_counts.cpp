@@ -1,4 +1,4 @@
-// What each step asks of memory, counted by the emulation: the numbers of docs/guides/ladder.md,
+// The memory traffic of each step, counted by the emulation: the numbers of docs/guides/ladder.md,
 // each with its reason.
 #include "simt/mode.hpp"
 #if SIMT_EMULATED && defined(BRAID_SIMT_CHECK)
@@ -12,7 +12,8 @@
 namespace braid::ladder {
 namespace {
 
-/// The line of a step's file that ends in the words; the next one, where they are a line.
+/// Returns the line of a step's file that has the comment `words`. If the line has no code, returns
+/// the next line.
 int line_of(const std::string& file, const std::string& words) {
   std::ifstream in(braid::test::tests_dir() + "/../bench/ladder/" + file);
   std::string text;
@@ -23,8 +24,8 @@ int line_of(const std::string& file, const std::string& words) {
   return 0;
 }
 
-/// A marked line of a step costs this: requests, and sectors (of global memory) or passes (of
-/// shared) for each, and at least.
+/// The expected cost of a marked line: the number of requests, the sectors (of global memory) or
+/// passes (of shared memory) for each request, and the lowest number possible.
 struct Cost {
   const char* words;
   bool shared;
@@ -33,7 +34,7 @@ struct Cost {
 };
 constexpr bool kGlobal = false, kShared = true;
 
-/// Runs a step, compares its lines, and gives the sums.
+/// Runs a step, compares its lines with `costs`, and returns the sums.
 template <class Problem, class Trial>
 Counts check_costs(const std::string& file, const Step<Problem>& step, const Trial& trial,
                    std::initializer_list<Cost> costs) {
@@ -53,17 +54,17 @@ Counts check_costs(const std::string& file, const Step<Problem>& step, const Tri
   return sum_of(profile);
 }
 
-// Of the counted product, 128 x 128 x 64, in requests of a warp.
+// Requests of a warp for the counted product, 128 x 128 x 64.
 constexpr std::uint64_t kTerms = 128 * 128 * 64 / 32;  // multiply-adds
-constexpr std::uint64_t kElements = 128 * 128 / 32;    // elements of C, one a lane
+constexpr std::uint64_t kElements = 128 * 128 / 32;    // elements of C, one per lane
 constexpr std::uint64_t kElementsInFours = kElements / 4;
-// A, and B as well
+// A; the same for B
 constexpr std::uint64_t kOperandInFours = 128 * 64 / 4 / 32;
 // A and B read once, C written once
 constexpr std::uint64_t kLeastSectors = (128 * 64 + 64 * 128 + 128 * 128) * 4 / 32;
 
-// Of the counted rows, 64 x 512.
-constexpr std::uint64_t kPass = 64 * 512 / 32;  // one element a lane
+// Requests of a warp for the counted rows, 64 x 512.
+constexpr std::uint64_t kPass = 64 * 512 / 32;  // one element per lane
 constexpr std::uint64_t kLeastRowSectors = 2 * 64 * 512 * 4 / 32;
 
 }  // namespace
@@ -81,21 +82,21 @@ TEST_CASE("ladder: sgemm, what each step asks of memory", "[sgemm][counts]") {
 
   const Counts coalesced = check_costs("sgemm/2_coalesced.cu", kSgemmSteps[1], trial,
                                        {{"reads A", kGlobal, kTerms, 1, 1},
-                                        // 32 neighbours: 128 bytes
+                                        // 32 adjacent elements: 128 bytes
                                         {"reads B", kGlobal, kTerms, 4, 4},
                                         {"writes C", kGlobal, kElements, 4, 4}});
   CHECK(coalesced.sectors == 5 * kTerms + 4 * kElements);
   CHECK(coalesced.global == 2 * kTerms + kElements);  // as many requests as before
 
   const Counts tiles = check_costs("sgemm/3_shared.cu", kSgemmSteps[2], trial,
-                                   // a tile's element serves 32 threads
+                                   // each element of a tile is used by 32 threads
                                    {{"fetches A", kGlobal, kTerms / 32, 4, 4},
                                     {"fetches B", kGlobal, kTerms / 32, 4, 4},
                                     {"writes C", kGlobal, kElements, 4, 4},
                                     {"fetches A", kShared, kTerms / 32, 1, 1},
                                     {"fetches B", kShared, kTerms / 32, 1, 1},
                                     {"reads A", kShared, kTerms, 1, 1},    // one word
-                                    {"reads B", kShared, kTerms, 1, 1}});  // 32 neighbours
+                                    {"reads B", kShared, kTerms, 1, 1}});  // 32 adjacent words
   CHECK(tiles.shared == 2 * kTerms + 2 * kTerms / 32);
   CHECK(tiles.conflicts() == 0);
 
@@ -105,11 +106,12 @@ TEST_CASE("ladder: sgemm, what each step asks of memory", "[sgemm][counts]") {
                    {"fetches B", kGlobal, kOperandInFours, 16, 16},  // 512 bytes of a row
                    // lanes 32 bytes apart: half of each sector
                    {"writes C", kGlobal, kElementsInFours, 32, 16},
-                   // both fours of a row meet in the bank of the row
+                   // both groups of four of a row are in the same bank
                    {"turns A", kShared, 4 * kOperandInFours, 2, 1},
-                   {"keeps B", kShared, kOperandInFours, 4, 4},  // 512 bytes: 4 passes at least
-                   // 8 warps, two fours for each of 64 values of k. Of 8 lanes all want one four of
-                   // A; their fours of B lie 8 words apart, so two of them meet in each bank.
+                   {"keeps B", kShared, kOperandInFours, 4, 4},  // 512 bytes: at least 4 passes
+                   // 8 warps, two groups of four for each of 64 values of k. 8 lanes read the same
+                   // group of A; their groups of B are 8 words apart, so two of them access the
+                   // same banks.
                    {"reads A", kShared, 8 * 2 * 64, 4, 4},
                    {"reads B", kShared, 8 * 2 * 64, 8, 4}});
   CHECK(registers.sectors == kLeastSectors + 16 * kElementsInFours);
@@ -119,11 +121,11 @@ TEST_CASE("ladder: sgemm, what each step asks of memory", "[sgemm][counts]") {
       check_costs("sgemm/5_pipeline.cu", kSgemmSteps[4], trial,
                   {{"fetches A", kGlobal, kOperandInFours, 16, 16},
                    {"fetches B", kGlobal, kOperandInFours, 16, 16},
-                   // cp.async writes shared memory itself
+                   // cp.async writes directly to shared memory
                    {"fetches B", kShared, kOperandInFours, 4, 4},
                    {"turns A", kShared, 4 * kOperandInFours, 1, 1},  // 16 rows x 2 in 32 banks
                    {"reads A", kShared, 8 * 2 * 64, 4, 4},
-                   {"reads B", kShared, 8 * 2 * 64, 4, 4},  // 8 lanes read 32 neighbours
+                   {"reads B", kShared, 8 * 2 * 64, 4, 4},  // 8 lanes read 32 adjacent words
                    {"writes C", kGlobal, kElementsInFours, 16, 16}});
   CHECK(pipeline.sectors == kLeastSectors);
   CHECK(pipeline.conflicts() == 0);
@@ -132,8 +134,8 @@ TEST_CASE("ladder: sgemm, what each step asks of memory", "[sgemm][counts]") {
   CHECK(ours.global == pipeline.global);
   CHECK(ours.sectors == kLeastSectors);
   CHECK(ours.conflicts() == 0);
-  // As many as step 5, and what one block of 8 warps keeps for its end: its place in C, a few
-  // words, written by one thread and read by all.
+  // As many as step 5, plus the epilogue of one block of 8 warps: the position in C is a few words,
+  // which one thread writes and all threads read.
   CHECK(ours.shared >= pipeline.shared);
   CHECK(ours.shared <= pipeline.shared + 6 * 8 + 6);
 }
@@ -149,9 +151,9 @@ TEST_CASE("ladder: softmax, what each step asks of memory", "[softmax][counts]")
   CHECK(naive.sectors == 4 * 32 * kPass);
   CHECK(naive.shared == 0);
 
-  // A tree of 256, at `apart` 1, 2, 4, …, 128: 4 + 2 + 1 + 1 + 1 + 1 + 1 + 1 warps have work,
-  // whose lanes are 2, 4, 8, … words apart. So 2, 4, 8, 8, 8 lanes meet in a bank, then as many as
-  // are left: 4, 2, 1. Passes: 4·2 + 2·4 + 8 + 8 + 8 + 4 + 2 + 1.
+  // A tree of 256, at `apart` 1, 2, 4, …, 128: 4 + 2 + 1 + 1 + 1 + 1 + 1 + 1 warps have work. Their
+  // lanes are 2, 4, 8, … words apart. So 2, 4, 8, 8, 8 lanes access the same bank, then only the
+  // remaining lanes: 4, 2, 1. Passes: 4·2 + 2·4 + 8 + 8 + 8 + 4 + 2 + 1.
   constexpr std::uint64_t trees = 2 * 64;
   const Counts tree = check_costs("softmax/2_tree.cu", kSoftmaxSteps[1], trial,
                                   {{"first pass", kGlobal, kPass, 4, 4},
@@ -160,7 +162,7 @@ TEST_CASE("ladder: softmax, what each step asks of memory", "[softmax][counts]")
                                    {"writes", kGlobal, kPass, 4, 4},
                                    {"reads right", kShared, 12 * trees, 47.0 / 12, 1},
                                    {"stores joined", kShared, 12 * trees, 47.0 / 12, 1},
-#if !defined(__clang__)  // which does not tell of a read that a write of the same word follows
+#if !defined(__clang__)  // does not report a read before a write of the same word
                                    {"reads left", kShared, 12 * trees, 47.0 / 12, 1},
 #endif
                                    {"stores parts", kShared, 8 * trees, 1, 1},

@@ -1,5 +1,5 @@
-// The steps of the ladder against double loops in float64, at sizes that break their tiles, and off
-// 16-byte addresses.
+// Compares the steps of the ladder with double loops in float64, at sizes that are no multiples of
+// their tiles, and at addresses that are not aligned to 16 bytes.
 #include <cstring>
 
 #include "cuda/cuda_support.hpp"
@@ -33,13 +33,13 @@ TEST_CASE("ladder: every step of sgemm agrees with float64", "[sgemm]") {
                             << (large ? ", tiles of a large product" : ""));
           CHECK(trial.error(step, large) <= 1);
 #if SIMT_EMULATED
-          // Each element is one sum in the order of k, whatever the tile; and here no compiler
-          // fuses a product with a sum.
+          // Each element is one sum in the order of k, independent of the tile. In the emulation no
+          // compiler fuses a product with a sum.
           const std::vector<float> c = trial.result();
           if (first.empty()) first = c;
           CHECK(std::memcmp(first.data(), c.data(), c.size() * sizeof(float)) == 0);
 #endif
-          if (&step != &kSgemmSteps[5]) break;  // only ours has a plan
+          if (&step != &kSgemmSteps[5]) break;  // only our kernel has a plan
         }
     }
 }
@@ -48,7 +48,7 @@ TEST_CASE("ladder: every step of softmax agrees with float64", "[softmax]") {
   NEEDS_DEVICES(1);
   for (const Rows& size : kRows)
     for (const int shift : {0, 1})
-      // exp(60 + 60) is more than a float holds
+      // exp(60 + 60) is larger than float's maximum
       for (const auto& [scale, masked] : {std::pair{4.0, false}, {4.0, true}, {60.0, false}}) {
         SoftmaxTrial trial(size.rows, size.n, scale, masked, shift);
         for (const Step<Softmax>& step : kSoftmaxSteps) {

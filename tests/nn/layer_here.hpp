@@ -5,13 +5,13 @@
 
 namespace braid::test::on_device {
 
-/// A linear layer made on the device that the tests run on.
+/// Returns a linear layer on the device that the tests run on.
 inline nn::Linear layer(std::int64_t in, std::int64_t out, nn::LinearOptions options = {}) {
   options.device = here();
   return {in, out, options};
 }
 
-/// Two layers with one weight.
+/// Two layers that share one weight.
 struct Tied : nn::Module {
   nn::Linear a = layer(3, 3), b = layer(3, 3);
   Tied() { nn::tie(a.weight, b.weight); }

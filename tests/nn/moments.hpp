@@ -6,7 +6,7 @@
 
 namespace braid::test {
 
-/// Of the numbers of a tensor.
+/// The number, mean, standard deviation and range of a tensor's elements.
 struct Moments {
   double mean = 0, deviation = 0, low = INFINITY, high = -INFINITY, n = 0;
 };

@@ -20,7 +20,7 @@ Reference sgd_reference(const optim::SgdOptions& o) {
   };
 }
 
-/// Adam, or AdamW.
+/// Adam if `coupled`, otherwise AdamW.
 template <class Options> Reference adam_reference(const Options& o, bool coupled) {
   return [o, coupled](Numbers& p, const Numbers& g, Numbers& m, Numbers& v, Numbers& s, int step) {
     const double bias1 = 1 - std::pow(o.beta1, step), bias2 = 1 - std::pow(o.beta2, step);

@@ -1,6 +1,6 @@
 #pragma once
-// Every optimizer with some options, beside its update as a plain loop in double; and parameters
-// for them.
+// Every optimizer with several sets of options, and for each a reference update as a plain loop in
+// double.
 #include <braid/braid.hpp>
 
 #include "support/on_device.hpp"
@@ -9,8 +9,8 @@ namespace braid::test::on_device {
 
 using Numbers = std::vector<double>;
 
-/// One parameter's update in double, as the formulas say; `m`, `v` and `s` are its state, `step`
-/// counts from 1.
+/// Updates one parameter in double by the published formulas. `m`, `v` and `s` are its state;
+/// `step` counts from 1.
 using Reference =
     std::function<void(Numbers& p, const Numbers& g, Numbers& m, Numbers& v, Numbers& s, int step)>;
 
@@ -21,18 +21,18 @@ struct Case {
 };
 [[nodiscard]] std::vector<Case> cases();
 
-struct Tracked {  // a parameter, and what it must be
+struct Tracked {  // a parameter and its expected values
   Tensor tensor;
   Numbers p, m, v, s;
   int step = 0;
   explicit Tracked(const Tensor& t);
-  /// The next step's gradient.
+  /// Sets the gradient of the next step, and updates the expected values.
   void take(const Case& c, const Tensor& grad);
-  /// Within `tolerance` of what it must be, relative to 1 + its size.
+  /// Returns whether each element is within tolerance · (1 + |expected|) of its expected value.
   [[nodiscard]] bool close(double tolerance) const;
 };
 
-/// Random numbers in [-1, 1) that require a gradient.
+/// Returns random numbers in [-1, 1); the tensor requires a gradient.
 [[nodiscard]] Tensor leaf(const Shape& shape, std::uint64_t seed, DType dtype = DType::float32,
                           Device device = here());
 

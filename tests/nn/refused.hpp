@@ -1,5 +1,5 @@
 #pragma once
-// Calls that are refused, in tables.
+// Tables of calls that must throw.
 #include <functional>
 #include <initializer_list>
 
@@ -12,8 +12,8 @@ struct Refused {
   std::function<void()> call;
 };
 
-/// refuses<E>(start)({…}): each call throws exactly an E whose text has the pieces of `start` + its
-/// own (separated by *) in this order.
+/// refuses<E>(start)({…}): checks that each call throws exactly an E. The error's message must
+/// contain the pieces of `start` + `text` (separated by *) in this order.
 template <class E> auto refuses(const char* start) {
   return [start](std::initializer_list<Refused> calls) {
     for (const Refused& r : calls) CHECK(thrown<E>(start + r.text, r.call) == "");

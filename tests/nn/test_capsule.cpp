@@ -1,5 +1,5 @@
-// Capsules: the numbers of the paper's formulas, a tiny network against PyTorch's
-// (goldens/capsules.txt), the full one's parameters, gradients at zero vectors, errors.
+// Capsules: the numbers of the paper's formulas, a tiny network compared with PyTorch's
+// (goldens/capsules.txt), the full network's parameters, gradients at zero vectors, errors.
 #include <braid/braid.hpp>
 
 #include "refused.hpp"
@@ -42,7 +42,7 @@ Tensor doubles(const Literal& numbers) {
   return on_device::tensor(numbers, {.dtype = DType::float64});
 }
 
-/// The votes of the specification: 3 inputs, 2 outputs of 2 numbers, once in each sample.
+/// The votes of the specification, the same for each sample: 3 inputs, 2 outputs of 2 numbers.
 Tensor votes_of_three(std::int64_t samples = 1) {
   const Tensor one = doubles({{{1, 0}, {0, 1}}, {{1, 0.5}, {0.5, -1}}, {{0.5, 1}, {-1, 0}}});
   return one.unsqueeze(0).expand({samples, 3, 2, 2});
@@ -55,8 +55,8 @@ TEST_CASE("squash: keeps the direction, and a length below 1", "[nn][capsule]") 
   for (const DType dtype : {DType::float32, DType::float64})
     CHECK(difference(nn::squash(tensor({{3, 4}, {0, 0}}, {.dtype = dtype})),
                      tensor({{x, y}, {0, 0}}, {.dtype = dtype}), 1e-6, 0) == "");
-  // |s| = 5 · 2^k: (25 · 4^k) / (1 + 25 · 4^k) of the direction, from very long vectors to very
-  // short ones.
+  // |s| = 5 · 2^k, from very short vectors to very long ones. The result has the same direction and
+  // the length (25 · 4^k) / (1 + 25 · 4^k).
   for (int k = -12; k <= 30; ++k) {
     const double scale = std::ldexp(1.0, k), square_length = 25 * scale * scale,
                  length = square_length / (1 + square_length);
@@ -64,7 +64,7 @@ TEST_CASE("squash: keeps the direction, and a length below 1", "[nn][capsule]") 
     CHECK(difference(nn::squash(tensor({3 * scale, 4 * scale})),
                      tensor({0.6 * length, 0.8 * length}), 2e-6, 0) == "");
   }
-  // the square of 500 is no float16
+  // 500² does not fit in float16
   const TensorOptions half{.dtype = DType::float16};
   CHECK(difference(nn::squash(on_device::tensor({{3, 4}, {0, 0}, {1e-4, 0}, {300, 400}}, half)),
                    on_device::tensor({{x, y}, {0, 0}, {0, 0}, {0.6, 0.8}}, half), 1e-3,
@@ -97,12 +97,12 @@ TEST_CASE("dynamic_routing: the numbers of one and of three iterations, each sam
   CHECK(difference(nn::capsule_lengths(nn::dynamic_routing(votes_of_three())),
                    doubles({{0.846328, 0.023393}}), 0, 5e-7) == "");
 
-  // Samples of different votes do not see each other: b is no sum over the batch.
+  // Samples do not affect each other: the logits b are not summed over the batch.
   const Tensor votes = random_tensor({3, 4, 2, 5}, DType::float64, {}, 7);
   const Tensor together = nn::dynamic_routing(votes);
   for (int i = 0; i < 3; ++i)
     CHECK(difference(nn::dynamic_routing(votes.narrow(0, i, 1)), together.narrow(0, i, 1)) == "");
-  // One capsule above takes everything: c = 1.
+  // With a single output capsule, all coupling coefficients c are 1.
   const Tensor one = random_tensor({2, 4, 1, 5}, DType::float64, {}, 8);
   CHECK(difference(nn::dynamic_routing(one), nn::squash(sum(one, {1}))) == "");
   CHECK(nn::dynamic_routing(zeros({0, 3, 2, 4})).shape() == Shape{0, 2, 4});
@@ -171,7 +171,7 @@ TEST_CASE("Capsules: the full network has the paper's parameters", "[nn][capsule
 }
 
 TEST_CASE("PrimaryCapsules: a capsule has the channels of one place", "[nn][capsule]") {
-  // 1×1: channel k of a place is k + 1 times its pixel
+  // 1×1 kernel: channel k at a position is k + 1 times its pixel
   nn::PrimaryCapsules primary(1, 3, 2, 1, {.stride = 1});
   primary.conv.weight.detach().copy_(braid::arange(1, 7).reshape({6, 1, 1, 1}));
   primary.conv.bias.detach().zero_();
@@ -211,11 +211,11 @@ TEST_CASE("Capsules: gradients against differences, at zero vectors too",
   CHECK_GRAD([](const Tensor& x) { return nn::squash(x); }, away);
   CHECK_GRAD([](const Tensor& x) { return nn::capsule_lengths(x); }, away);
   const Tensor zero = zeros({2, 3}, {.dtype = DType::float64}).requires_grad_();
-  nn::capsule_lengths(nn::squash(zero)).sum().backward();  // no 0 / 0 on the way
+  nn::capsule_lengths(nn::squash(zero)).sum().backward();  // the gradient has no 0 / 0
   CHECK(difference(zero.grad(), zeros({2, 3}, {.dtype = DType::float64}), 0, 0) == "");
 
   Tensor votes = random_tensor({2, 3, 2, 2}, DType::float64, {}, 4, -1, 1);
-  votes[0][1].zero_();  // a capsule that votes for nothing
+  votes[0][1].zero_();  // a capsule whose votes are 0
   const Tensor bias = random_tensor({2, 2}, DType::float64, {}, 5, -1, 1).requires_grad_();
   const auto route = [](const Tensor& x, const Tensor& b) {
     return nn::dynamic_routing(x, {.bias = b});
@@ -223,7 +223,7 @@ TEST_CASE("Capsules: gradients against differences, at zero vectors too",
   CHECK(gradcheck(function_of(route), {votes.requires_grad_(), bias}) == "");
   if (emulated()) return;
   CHECK(gradgradcheck(function_of(route), {votes, bias}) == "");
-  // All votes are 0, as where ReLU let nothing through.
+  // All votes are 0, for example if ReLU sets all inputs to 0.
   const Tensor nothing = zeros({1, 3, 2, 2}, {.dtype = DType::float64}).requires_grad_();
   CHECK(gradcheck(function_of([](const Tensor& x) { return nn::dynamic_routing(x); }), {nothing}) ==
         "");

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kEpochs = 3;
 
-/// Runs to the end of the epochs, or so many steps.
+/// Trains to the end of the epochs, or for `steps` steps.
 void train_on(Run& run, std::int64_t steps = -1) {
   while (run.loader.epoch() < kEpochs)
     for (auto& batch : run.loader) {
@@ -34,7 +34,7 @@ TEST_CASE("checkpoint: a run that is stopped anywhere and resumed ends with the 
   Run whole;
   train_on(whole);
   const std::size_t expected = whole.bits();
-  for (const std::int64_t stop : {1, 2, 6, 7, 8, 13, 14, 20, 21}) {  // 7 batches an epoch
+  for (const std::int64_t stop : {1, 2, 6, 7, 8, 13, 14, 20, 21}) {  // 7 batches per epoch
     INFO("stopped after step " << stop);
     const TemporaryFolder folder;
     {
@@ -75,7 +75,7 @@ TEST_CASE("checkpoint: the newest are kept, the number grows, unfinished ones ar
   CHECK(checkpoint.numbers() == std::vector<std::int64_t>{3, 4, 5});
   training::Checkpoint other({.folder = folder.path(), .keep = 2}, run.model, run.optimizer);
   CHECK(::mkdir((folder / "step-00000009.tmp").c_str(), 0777) == 0);
-  CHECK(::mkdir((folder / "step-00000008").c_str(), 0777) == 0);  // no manifest: no checkpoint
+  CHECK(::mkdir((folder / "step-00000008").c_str(), 0777) == 0);  // not a checkpoint: no manifest
   write_file(folder / "step-00000009.tmp/model.safetensors", "half");
   write_file(folder / "notes.txt", "mine");
   REQUIRE(other.load_latest());
@@ -141,7 +141,7 @@ TEST_CASE("checkpoint: one of other things does not fit, and nothing is changed"
                     "expected random.safetensors, model.safetensors, optimizer.safetensors, "
                     "loader.safetensors, got*optimizer.safetensors",
                     more.load_latest());
-  // The model fits, the optimizer does not: the model must not have been loaded either.
+  // The model fits, the optimizer does not. The model must not be loaded either.
   Run changed(17);
   optim::SGD sgd(parameters(changed.model), {.lr = 1, .momentum = 0.9});
   training::Checkpoint other(folder.path(), changed.model, sgd);
@@ -283,7 +283,7 @@ TEST_CASE("checkpoint: any failing call of a save leaves the old ones, and says 
         if (saved) CHECK(run.bits() == new_bits);
         else CHECK((run.bits() == old_bits || run.bits() == new_bits));
         run.step(*run.loader.begin());
-        checkpoint.save();  // the next save works, and sweeps up
+        checkpoint.save();  // the next save works, and removes leftovers
         CHECK(folder.names().size() == 2);
       }
       CHECK(k > 30);
@@ -307,7 +307,7 @@ TEST_CASE(
     INFO("call " << k);
     const WithFaults with({.fail_at = k});
     try {
-      const bool found = checkpoint.load_latest();  // not in a CHECK, which would catch
+      const bool found = checkpoint.load_latest();  // not inside CHECK, which would catch
       CHECK(found);
       done = faults.calls < k;
       if (!done) CHECK(faults.failed == "close");

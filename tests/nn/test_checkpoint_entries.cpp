@@ -1,5 +1,5 @@
-// What stands in a checkpoint's folder that is none of its own: files, links, pipes, folders, and
-// numbers that do not fit.
+// Entries in a checkpoint's folder that do not belong to it: files, links, pipes, folders, and
+// numbers that are too large.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ struct Tiny : nn::Module {
   BRAID_FIELDS(value)
 };
 
-/// A folder with the checkpoints 1, 2, …, whose numbers are what their buffer holds.
+/// A folder with the checkpoints 1, 2, …; each stores its number in its buffer.
 struct Folder {
   explicit Folder(int count, int keep = 2)
       : checkpoint({.folder = folder.path(), .keep = keep}, tiny) {
@@ -30,7 +30,7 @@ struct Folder {
     tiny.value.fill_(static_cast<double>(checkpoint.last() + 1));
     checkpoint.save();
   }
-  /// What the newest one holds.
+  /// Returns the number that the newest checkpoint stores, or 0 if there is none.
   double loaded() {
     tiny.value.fill_(-1);
     return checkpoint.load_latest() ? tiny.value.item<double>() : 0;
@@ -63,7 +63,7 @@ TEST_CASE("checkpoint: a number that does not fit is no checkpoint, and none is 
     f.save();
     CHECK(f.checkpoint.numbers() == Numbers{3, 4});
     CHECK(f.loaded() == 4);
-    REQUIRE(warnings.texts.size() == 1);  // not with every save
+    REQUIRE(warnings.texts.size() == 1);  // one warning, not one per save
     CHECK(matches(warnings.texts[0], "Checkpoint: left alone: *" + std::string(name)));
     TemporaryFolder::remove_all(f / name);
     TemporaryFolder::remove_all(f / "step-00000003");
@@ -71,7 +71,7 @@ TEST_CASE("checkpoint: a number that does not fit is no checkpoint, and none is 
     f.checkpoint.load(1);
     f.save();
   }
-  // The largest that fits: after it there is none.
+  // The largest number that fits: no checkpoint can follow it.
   REQUIRE(::rename((f / "step-00000001").c_str(), (f / "step-999999999999999").c_str()) == 0);
   const auto before = f.folder.names().size();
   CHECK_THROWS_TEXT(ArgumentError,
@@ -133,7 +133,7 @@ TEST_CASE("checkpoint: files and links that are called like a checkpoint are lef
     INFO("link " << link);
     Folder f(3);
     const Warnings warnings;
-    // Also where the next save would be put.
+    // step-00000004 has the number of the next save.
     for (const char* name : {"step-00000050", "step-00000004"}) {
       if (link) make_link("step-00000002", f / name);
       else write_file(f / name, "mine");
@@ -162,7 +162,7 @@ TEST_CASE("checkpoint: what somebody put into an older one stays, with a warning
     for (int i = 0; i < 3; ++i) f.save();
     CHECK(f.checkpoint.numbers() == Numbers{4, 5});
     CHECK(f.loaded() == 5);
-    // The numbers of the old one are gone, and what is not ours is left.
+    // The checkpoint's own files are removed; the foreign file stays.
     CHECK(TemporaryFolder::names_in(f / "step-00000001") == std::vector<std::string>{name});
     REQUIRE(warnings.texts.size() == 1);
     INFO(warnings.texts[0]);
@@ -192,7 +192,7 @@ TEST_CASE("checkpoint: what is no file in place of one of its files is damage",
       INFO(warnings.texts[0]);
       CHECK(matches(warnings.texts[0],
                     "damaged checkpoint is passed over*step-00000003*" + std::string(file)));
-      f.save();  // what stands there is in nobody's way
+      f.save();  // the damaged folder does not prevent a save
       CHECK(f.loaded() == 3);
       CHECK(f.checkpoint.last() == 4);
     }

@@ -1,5 +1,5 @@
-// The power fails: after every call that a save makes, with what was not flushed lost, half lost or
-// lost at random, the old or the new checkpoint loads.
+// Power loss: after every call of a save, with unflushed data lost entirely, in part or at random,
+// either the old or the new checkpoint loads.
 #include "nn/train_run.hpp"
 #include "support/check.hpp"
 #include "support/recorded_disk.hpp"
@@ -18,8 +18,9 @@ struct Counts {
   int checked = 0, wrong = 0;
 };
 
-/// Three saves, of the values 1, 2, 3, are recorded; then every prefix of the calls is replayed.
-/// Wrong: another value, an error or a warning.
+/// Records three saves, of the values 1, 2 and 3, then replays every prefix of their calls. These
+/// count as wrong: an error, a warning, and any value but that of the last finished save or the
+/// next.
 Counts replay(bool no_file_flush, bool no_folder_flush) {
   const TemporaryFolder folder;
   disk_record = {};

@@ -1,5 +1,5 @@
-// Optimizers and a training run against PyTorch (goldens/optim.txt, goldens/mlp.txt), float32 and
-// float64.
+// Compares optimizers and a training run with PyTorch (goldens/optim.txt, goldens/mlp.txt), in
+// float32 and float64.
 #include <braid/braid.hpp>
 
 #include "support/golden.hpp"
@@ -16,12 +16,12 @@ const DType kTypes[] = {DType::float32, DType::float64};
 using Numbers = std::vector<double>;
 using Parameters = std::vector<Tensor>;
 
-/// Gives the optimizer the golden gradients and compares the parameters after every step.
+/// Gives the optimizer the golden gradients, and compares the parameters after every step.
 template <class O, class Options>
 void check_steps(const std::string& name, Options (*options)(const Numbers&)) {
   static const Goldens goldens("optim.txt", here());
   Numbers numbers = goldens.tensor(name + ".options").to_vector<double>();
-  numbers.resize(7);  // flags that are not there are off
+  numbers.resize(7);  // missing flags are off
   for (const DType dtype : kTypes) {
     const Parameters p{goldens.tensor("p0").to(dtype).requires_grad_(),
                        goldens.tensor("p1").to(dtype).requires_grad_()};

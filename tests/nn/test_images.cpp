@@ -1,5 +1,5 @@
-// Layers of images: how they start, print, are refused, and keep to the layout that convolutions
-// are fast in.
+// Layers for images: initial values, printing, errors. Channels-last layout is kept from one
+// convolution to the next.
 #include <braid/braid.hpp>
 #include <cmath>
 

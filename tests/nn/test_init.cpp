@@ -1,5 +1,5 @@
-// How parameters start: bounds and moments by PyTorch's formulas, orthogonality, the same bits
-// everywhere.
+// Initial values of parameters: bounds and moments by PyTorch's formulas, orthogonality, the same
+// bits on every device.
 #include <braid/braid.hpp>
 
 #include "moments.hpp"
@@ -11,8 +11,8 @@ namespace init = nn::init;
 
 namespace {
 
-/// Five standard errors of the mean, and of the deviation of anything as flat as a normal
-/// distribution.
+/// Allows five standard errors of the mean, and of the standard deviation of a distribution with at
+/// most the kurtosis of a normal distribution.
 void check_moments(const Moments& m, double mean, double deviation) {
   CHECK(std::abs(m.mean - mean) <= 5 * deviation / std::sqrt(m.n));
   CHECK(std::abs(m.deviation - deviation) <= 5 * deviation / std::sqrt(2 * m.n));
@@ -22,7 +22,7 @@ void check_uniform(const Tensor& t, double low, double high) {
   check_moments(m, (low + high) / 2, (high - low) / std::sqrt(12.0));
   CHECK(m.low >= low);
   CHECK(m.high <= high);
-  CHECK(m.low < low + (high - low) * 30 / m.n);  // the whole range
+  CHECK(m.low < low + (high - low) * 30 / m.n);  // the numbers cover the whole range
   CHECK(m.high > high - (high - low) * 30 / m.n);
 }
 Tensor weight(const Shape& shape) { return on_device::empty(shape, {.requires_grad = true}); }
@@ -88,7 +88,7 @@ TEST_CASE(
     const double variance = 1 + (a * density(a) - b * density(b)) / z - shift * shift;
     check_moments(m, mean + deviation * shift, deviation * std::sqrt(variance));
   }
-  // Half of the numbers lie within the quartiles of the normal distribution, and not more.
+  // Half of the numbers lie between the quartiles of the normal distribution.
   const Tensor x = init::trunc_normal_(weight({n, n}), 0, 1, -9, 9).detach();
   const double within = lt(abs(x), 0.6744897501960817).to(DType::float64).mean().item<double>();
   CHECK(std::abs(within - 0.5) < 2.5 / std::sqrt(static_cast<double>(x.numel())));
@@ -107,7 +107,8 @@ TEST_CASE("init: orthogonal matrices are orthogonal, of any shape", "[nn][init]"
       CHECK_CLOSE(gram, eye(gram.size(0), {.dtype = DType::float64}) * 2.25,
                   (Tolerance{0, dtype == DType::float64 ? 1e-13 : 1e-6}));
     }
-  // Uniform in direction: over many 2 × 2 matrices each element is positive as often as negative.
+  // The distribution is uniform: over many 2 × 2 matrices the last element is as often positive as
+  // negative.
   int positive = 0;
   const int draws = static_cast<int>(cut(400, 60));
   for (int i = 0; i < draws; ++i)

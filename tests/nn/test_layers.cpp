@@ -1,4 +1,4 @@
-// Layers: how they start, what they compute.
+// Layers: initial values and results.
 #include <braid/braid.hpp>
 
 #include "layer_here.hpp"
@@ -127,7 +127,7 @@ TEST_CASE("Sequential: one layer after the other, fields by number", "[nn][layer
   const Tensor x = random_tensor({5, 4});
   CHECK_SAME_BITS(model(x), std::get<2>(model.layers)(relu(std::get<0>(model.layers)(x))));
   CHECK(keys(named_parameters(model)) == Names{"0.weight", "0.bias", "2.weight", "2.bias"});
-  nn::Sequential inner{nn::Sequential{nn::ReLU(), nn::Tanh()}};  // copy deduction: the inner one
+  nn::Sequential inner{nn::Sequential{nn::ReLU(), nn::Tanh()}};  // copy deduction: the inner type
   static_assert(std::same_as<decltype(inner), nn::Sequential<nn::ReLU, nn::Tanh>>);
   const nn::Sequential<> nothing;
   CHECK(nothing(x).id() == x.id());
@@ -151,7 +151,7 @@ TEST_CASE("losses: the names of nn are the functions of braid", "[nn][losses]") 
   CHECK_SAME_BITS(braid::huber_loss_sum(x, y).sum, nn::huber_loss_sum(x, y).sum);
   CHECK_SAME_BITS(braid::binary_cross_entropy_with_logits(x, y, BceWithLogitsOptions{}),
                   nn::binary_cross_entropy_with_logits(x, y));
-  using namespace braid::nn;  // one function under two names is not ambiguous
+  using namespace braid::nn;  // one function with two names is not ambiguous
   CHECK_SAME_BITS(l1_loss(x, y), nn::l1_loss(x, y));
 }
 

@@ -1,4 +1,4 @@
-// Normalisation and dropout as layers: what they hold, how they print, train and eval, errors.
+// Normalization and dropout layers: state, printing, train and eval, errors.
 #include <braid/braid.hpp>
 
 #include "refused.hpp"
@@ -55,12 +55,12 @@ TEST_CASE("BatchNorm: train writes the buffers, eval reads them; without trackin
   const Tensor y = bare(x).detach();
   eval(bare);
   CHECK_SAME_BITS(bare(x).detach(), y);
-  // Without momentum: the mean of all batches.
+  // Without momentum, the statistics are the mean over all batches.
   nn::BatchNorm1d cumulative = home(nn::BatchNorm1d(3, {.momentum = {}}));
   (void)cumulative(x);
   (void)cumulative(x * 3.0);
   CHECK(allclose(cumulative.running_mean, x.mean({0}) * 2.0, 1e-5, 1e-6));
-  // A trained state goes to another one.
+  // A trained state can be loaded into another layer.
   nn::BatchNorm1d other = home(nn::BatchNorm1d(3));
   load_state_dict(other, state_dict(bn));
   CHECK_SAME_BITS(other.running_var, var);

@@ -1,4 +1,4 @@
-// Optimizers: against plain loops in double.
+// Optimizers compared with plain loops in double.
 #include "optim_cases.hpp"
 
 namespace braid::test::on_device {
@@ -11,7 +11,7 @@ std::vector<Tensor> tensors(const std::vector<Tracked>& tracked) {
   return list;
 }
 
-/// So many steps with random gradients from `low` to 1.
+/// Takes `steps` steps with random gradients from `low` to 1.
 void check_steps(const Case& c, std::vector<Tracked> tracked, int steps, double tolerance,
                  double low = -1) {
   const auto optimizer = c.make(tensors(tracked));
@@ -20,8 +20,8 @@ void check_steps(const Case& c, std::vector<Tracked> tracked, int steps, double 
     optimizer->zero_grad();
     for (std::size_t i = 0; i < tracked.size(); ++i) {
       Tracked& t = tracked[i];
-      // Of many steps, the second parameter's first gradient comes later, and the third has one
-      // only now and then.
+      // In a long run, the second parameter gets its first gradient in step 7, and the third has a
+      // gradient only in every third step.
       if (steps > 10 && ((i == 1 && step < 7) || (i == 2 && step % 3 != 0))) continue;
       t.take(c, random_tensor(test::sizes_of(t.tensor.shape()), t.tensor.dtype(), t.tensor.device(),
                               seed++, low, 1));
@@ -49,10 +49,10 @@ TEST_CASE("optimizers: 60 steps agree with plain loops in double, in every type,
         check_steps(c, tracked, static_cast<int>(cut(60, 12)),
                     dtype == DType::float64 ? 1e-12 : 2e-5);
       }
-    // rounded once a step
+    // 16-bit parameters are rounded once per step
     check_steps(c, {Tracked(leaf({40}, 3, DType::float16))}, 3, 4e-3, 0.25);
     check_steps(c, {Tracked(leaf({40}, 3, DType::bfloat16))}, 3, 3e-2, 0.25);
-    std::vector<Tracked> mixed;  // one over several devices and dtypes
+    std::vector<Tracked> mixed;  // one optimizer for several devices and dtypes
     for (const DType dtype : {DType::float32, DType::float64})
       for (const Device device : {here(), there(), here()})
         mixed.emplace_back(leaf({9}, mixed.size(), dtype, device));
@@ -108,7 +108,7 @@ TEST_CASE("optimizers: none stays none, and is skipped, decay and momentum too",
     CHECK(optimizer->steps(1) == 1);
     optimizer->zero_grad();
     const auto before = set_warning_handler([](std::string_view) {});
-    optimizer->step();  // nothing at all to do
+    optimizer->step();  // no parameter has a gradient
     set_warning_handler(before);
     CHECK(optimizer->steps(0) == 4);
   }

@@ -1,4 +1,4 @@
-// Optimizers: parameter groups, clipping of gradients, the state as a tree.
+// Optimizers: parameter groups, gradient clipping, the state as a tree.
 #include <limits>
 
 #include "optim_cases.hpp"
@@ -38,7 +38,7 @@ TEST_CASE("groups: each has its options, and does what an optimizer of its own w
   CHECK_SAME_BITS(a.detach(), a2.detach());
   CHECK_SAME_BITS(b.detach(), b2.detach());
   CHECK_SAME_BITS(c.detach(), c2.detach());
-  // Only b keeps the largest square.
+  // Only b's group has amsgrad, which stores the largest squares.
   CHECK(keys(state_dict(both)) == Names{"exp_avg.0", "exp_avg.1", "exp_avg.2", "exp_avg_sq.0",
                                         "exp_avg_sq.1", "exp_avg_sq.2", "max_exp_avg_sq.2",
                                         "steps"});
@@ -77,7 +77,7 @@ TEST_CASE("clipping: the total norm of any order, over types and devices", "[nn]
   CHECK(optim::get_total_norm(list).device() == here());
   CHECK(optim::get_total_norm(list).dtype() == DType::float32);
   CHECK(optim::get_total_norm(std::vector<Tensor>{}).item<double>() == 0);
-  // A norm that float16 does not hold.
+  // A norm that does not fit in float16.
   const Tensor halves = full({4}, 40000, {.dtype = DType::float16});
   CHECK(optim::get_total_norm(std::vector<Tensor>{halves}).item<double>() ==
         Approx(80000).epsilon(1e-3));
@@ -100,7 +100,7 @@ TEST_CASE("clipping: by norm and by value, in place, with PyTorch's numbers", "[
   };
   fresh();
   CHECK(optim::clip_grad_norm_(parameters, 10).item<double>() == 5);
-  // short enough: times exactly 1
+  // the norm is below the limit: the factor is exactly 1
   CHECK(a.grad().to_vector<double>() == std::vector<double>{3, 0});
   const TensorImpl* kept = a.grad().id();
   CHECK(optim::clip_grad_norm_(parameters, 1).item<double>() == 5);
@@ -167,9 +167,9 @@ TEST_CASE("optimizers: the state is a tree, saved and restored", "[nn][optim][st
     run(*first, through, 3, 9);
     run(*second, resumed, 3, 9);
     for (std::size_t i = 0; i < through.size(); ++i) CHECK_SAME_BITS(through[i], resumed[i]);
-    // what was loaded is a copy
+    // loading copies the tensors
     for (const auto& [key, t] : saved) CHECK_SAME_BITS(t, before.at(key));
-    // Loading again over existing state goes back to it.
+    // Loading over existing state restores the saved state.
     load_state_dict(*second, saved);
     CHECK(second->steps(0) == 3);
     CHECK(state_dict(*second).size() == expected.size());
@@ -214,7 +214,7 @@ TEST_CASE("optimizers: a state that does not fit is refused whole", "[nn][optim]
   CHECK_THROWS_TEXT(
       ArgumentError, "steps: expected counts >= 0, got -1",
       load_state_dict(adamw, StateDict{{"steps", tensor(std::vector<std::int64_t>{0, -1})}}));
-  StateDict late = copied(state_dict(adamw));  // the next step would count beyond the last number
+  StateDict late = copied(state_dict(adamw));  // the next step's count would overflow
   late.set("steps", tensor(std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::max(), 0}));
   CHECK_THROWS_TEXT(ArgumentError, "steps: expected counts <= 2^53, got 9223372036854775807",
                     load_state_dict(adamw, late));

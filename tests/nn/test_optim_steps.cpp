@@ -1,4 +1,4 @@
-// Optimizers: what a step must not do, and what is refused.
+// Optimizers: what a step must not change, and errors.
 #include <braid/core/body.hpp>
 
 #include "optim_cases.hpp"
@@ -31,8 +31,8 @@ TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim
     };
     a.set_grad(ones({300}));
     b.set_grad(ones({300}));
-    // set_grad refuses these; a gradient can go stale all the same, by what happens to the
-    // parameter.
+    // set_grad rejects such gradients. A gradient can still stop fitting if its parameter is
+    // changed.
     const std::string gradient = ": expected the gradient of parameter 1 ";
     b.impl()->grad = ones({3}).impl();
     fails(ShapeError(""), gradient + "to have its shape [300], got [3]");
@@ -40,7 +40,7 @@ TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim
     fails(DTypeError(""), gradient + "to be float32, got float64");
     b.impl()->grad = ones({300}, {.device = there()}).impl();
     fails(DeviceError(""), here(gradient + "on cpu:0, got cpu:1"));
-    const Tensor wide = zeros({1}).expand({300});  // given its place by a move of the model
+    const Tensor wide = zeros({1}).expand({300});  // b gets it below, as if a model had been moved
     const Tensor own = b.detach();
     b.set_grad(ones({300}));
     detail::replace_body(b, wide);
@@ -48,8 +48,8 @@ TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim
           ": expected parameters whose elements each have their own memory, got an "
           "expanded one at position 1");
     detail::replace_body(b, own);
-    // Every allocation of a step, each failing in turn: a strided gradient needs a copy, and the
-    // state is made.
+    // Each allocation of a step fails in turn. A strided gradient needs a copy, and the state is
+    // allocated.
     b.set_grad(ones({600}).slice(0, 0, 600, 2));
     const std::uint64_t start = memory_stats(here()).allocations;
     {
@@ -61,15 +61,15 @@ TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim
       c.make({pa, pb})->step();
       const std::uint64_t needed = memory_stats(here()).allocations - made;
       CHECK(made > start);
-      // the probe made its counts of steps, on the CPU
+      // the probe allocated its step counts, which are always on the CPU
       const std::uint64_t of_step = needed - (on_cpu() ? 1 : 0);
-      REQUIRE(of_step >= 1);  // the dense copy
+      REQUIRE(of_step >= 1);  // the contiguous copy
       for (std::uint64_t k = 1; k <= of_step; ++k) {
         fail_allocation(here(), k);
         try {
           const NoGrad guard;
           optimizer->step();
-          CHECK(k > 1);  // the state of an earlier failure exists already: then fewer are needed
+          CHECK(k > 1);  // the state of an earlier attempt is kept, so fewer are needed
           fail_allocation(here(), 0);
           break;
         } catch (const OutOfMemoryError&) {
@@ -91,7 +91,7 @@ TEST_CASE("optimizers: the second half of a step does nothing without the first"
     INFO(c.name);
     const Tensor a = leaf({300}, 1), b = leaf({300}, 2);
     const auto optimizer = c.make({a, b});
-    a.set_grad(ones({600}).slice(0, 0, 600, 2));  // a dense copy of it lives as long as the step
+    a.set_grad(ones({600}).slice(0, 0, 600, 2));  // its contiguous copy lives until the step ends
     b.set_grad(ones({300}));
     optimizer->prepare_step();
     optimizer->finish_step();
@@ -99,7 +99,7 @@ TEST_CASE("optimizers: the second half of a step does nothing without the first"
     optimizer->finish_step();
     CHECK(a.to_vector<double>() == after);
     CHECK(optimizer->steps(0) == 1);
-    b.impl()->grad = ones({3}).impl();  // stale: parameter 0 has been prepared when it is seen
+    b.impl()->grad = ones({3}).impl();  // does not fit: detected after parameter 0 was prepared
     CHECK_THROWS_AS(optimizer->prepare_step(), ShapeError);
     optimizer->finish_step();
     CHECK(a.to_vector<double>() == after);

@@ -1,4 +1,4 @@
-// Parameters and buffers: what their copies are, and ties.
+// Parameters and buffers: copies and ties.
 #include <braid/braid.hpp>
 
 #include <array>
@@ -20,7 +20,7 @@ struct Kinds : nn::Module {
   BRAID_FIELDS(parameter, buffer, tensor)
 };
 
-/// Parameters in everything that a tree may be made of.
+/// Parameters in every kind of field that a tree may have.
 struct Holder : nn::Module {
   nn::Parameter one{ones({1})};
   std::array<nn::Linear, 1> array{nn::Linear(1, 1)};
@@ -32,14 +32,14 @@ struct Holder : nn::Module {
   BRAID_FIELDS(one, array, list, map, maybe, tuple, pair)
 };
 
-/// A class, so that no compile-time check counts its members.
+/// A class with a constructor: the compile-time check cannot count its members.
 struct Forgetful : nn::Module {
   nn::Linear fc1, fc2;
   explicit Forgetful(std::int64_t n) : fc1(layer(n, n)), fc2(layer(n, n)) {}
   BRAID_FIELDS(fc1)
 };
 
-/// Clones another model while it is copied itself.
+/// Clones another model while it is being copied.
 struct Nested : nn::Module {
   std::shared_ptr<nn::Linear> hidden = std::make_shared<nn::Linear>(layer(2, 2));
   nn::Linear a = layer(3, 3);
@@ -86,7 +86,7 @@ TEST_CASE("parameter: a copy has numbers of its own, a Tensor's copy has not", "
   CHECK(b.parameter.storage() != a.parameter.storage());
   nn::Linear source = layer(2, 2);
   const TensorImpl* id = source.weight.id();
-  const nn::Linear moved = std::move(source);  // keeps the tensor
+  const nn::Linear moved = std::move(source);  // moves the tensor
   CHECK(moved.weight.id() == id);
   std::vector<nn::Linear> blocks(3, moved);
   CHECK(blocks[0].weight.id() != blocks[1].weight.id());
@@ -113,7 +113,7 @@ TEST_CASE("parameter: whatever holds parameters is copied as a whole, with numbe
     return all;
   };
   CHECK(apart());
-  Holder& other = a;  // of a holder that is not const, too
+  Holder& other = a;  // also from a holder that is not const
   b = other;
   CHECK(apart());
   const Holder c = [](Holder by_value) { return by_value; }(a);
@@ -122,7 +122,7 @@ TEST_CASE("parameter: whatever holds parameters is copied as a whole, with numbe
   CHECK_FALSE(std::is_convertible_v<const nn::Parameter&, nn::Parameter>);
   CHECK_FALSE(std::is_convertible_v<nn::Buffer&, nn::Buffer>);
   CHECK(std::is_convertible_v<const nn::Linear&, nn::Linear>);
-  nn::Parameter own(a.one);  // spelled out, a copy is one
+  nn::Parameter own(a.one);  // an explicit copy is allowed, and is a deep copy
   CHECK(own.storage() != a.one.storage());
   own = nn::Parameter(a.one);
   CHECK(own.storage() != a.one.storage());
@@ -137,7 +137,7 @@ TEST_CASE("parameter: copies under share are the same tensors", "[nn][parameter]
   CHECK(b.buffer.id() == a.buffer.id());
   const Tied tied;
   CHECK(tree::share(tied).b.weight.id() == tied.a.weight.id());
-  CHECK(Kinds(a).parameter.id() != a.parameter.id());  // the scope has ended
+  CHECK(Kinds(a).parameter.id() != a.parameter.id());  // outside of share, copies are separate
 }
 
 TEST_CASE("parameter: an assignment copies the numbers, and ties nothing", "[nn][parameter]") {
@@ -162,7 +162,7 @@ TEST_CASE("tie: both are one tensor, in copies too", "[nn][tie]") {
   CHECK(u.a.weight.id() == u.b.weight.id());
   CHECK(u.a.weight.storage() != t.a.weight.storage());
   CHECK_SAME_BITS(u.a.weight, t.a.weight);
-  const Tied again = clone(u);  // the mark is kept
+  const Tied again = clone(u);  // the tied flag is kept
   CHECK(again.a.weight.id() == again.b.weight.id());
   CHECK_THROWS_TEXT(
       ArgumentError,
@@ -172,7 +172,7 @@ TEST_CASE("tie: both are one tensor, in copies too", "[nn][tie]") {
                     nn::Linear(t.b));
   Tied moved = std::move(t);
   CHECK(moved.a.weight.id() == moved.b.weight.id());
-  const Tensor x = ones({1, 3});  // a gradient through either is one gradient
+  const Tensor x = ones({1, 3});  // both layers add to one gradient
   (moved.a(x).sum() + moved.b(x).sum()).backward();
   CHECK(moved.a.weight.grad().to_vector<double>() == std::vector<double>(9, 2));
   CHECK(moved.b.weight.grad().id() == moved.a.weight.grad().id());
@@ -203,7 +203,7 @@ TEST_CASE("clone: a field that is missing from BRAID_FIELDS is found at run time
                     clone(Forgetful(3)));
   CHECK(Forgetful(3).fc1.weight.defined());
   const Kinds fine;
-  CHECK(clone(fine).parameter.defined());  // the failed clone left no count behind
+  CHECK(clone(fine).parameter.defined());  // the failed clone's counts are gone
 }
 
 TEST_CASE("clone: within a copy, each counts its own", "[nn][clone]") {

@@ -21,7 +21,7 @@ struct Wrapper : nn::Module {
   BRAID_FIELDS(module)
 };
 
-/// No module itself, but modules in it.
+/// Not a module itself, but it contains a module.
 struct Parts {
   nn::ReLU act;
   BRAID_FIELDS(act)

@@ -1,5 +1,5 @@
-// Recurrent layers: names and starts of parameters, layers and directions against single steps,
-// lengths, states, shapes that are refused, trees.
+// Recurrent layers: names and initial values of parameters, layers and directions compared with
+// single steps, lengths, states, shapes that are rejected, trees.
 #include <braid/braid.hpp>
 
 #include "refused.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 const Tolerance kClose{1e-5, 1e-5};
 
-/// Cells with the weights of layer `l` of a recurrent layer.
+/// Returns `cell` with those weights of `layer` whose names end in `end`.
 template <class Cell> Cell cell_of(Cell cell, const nn::Recurrent& layer, const std::string& end) {
   const NoGrad guard;
   cell.weight_ih.copy_(layer.weights.at("weight_ih" + end));
@@ -157,7 +157,7 @@ TEST_CASE("rnn: each sequence of its own length is as it is alone", "[nn][rnn]")
 TEST_CASE("rnn: dropout stands between the layers, while training", "[nn][rnn]") {
   nn::LSTM lstm = home(nn::LSTM(3, 4, {.num_layers = 2, .dropout = 1}));
   const Tensor x = random_tensor({5, 2, 3});
-  // all of it is dropped: the second layer sees zeros
+  // everything is dropped: the second layer's input is 0
   const nn::LSTMOutput y = lstm(x), twice = lstm(x * 2.0);
   CHECK_SAME_BITS(y.output.detach(), twice.output.detach());
   CHECK(test::same_bits(y.h_n[0].detach(), twice.h_n[0].detach()) != "");
@@ -167,7 +167,7 @@ TEST_CASE("rnn: dropout stands between the layers, while training", "[nn][rnn]")
   plain.dropout = 0;
   CHECK_SAME_BITS(lstm(x).output.detach(), plain(x).output.detach());
   CHECK(test::same_bits(lstm(x).output.detach(), lstm(x * 2.0).output.detach()) != "");
-  // no layer follows: nothing is dropped
+  // there is no next layer, so nothing is dropped
   const nn::GRU one = home(nn::GRU(3, 4, {.dropout = 0.5}));
   CHECK_SAME_BITS(one(x).output.detach(), one(x).output.detach());
 }

@@ -1,4 +1,4 @@
-// Schedules against PyTorch (goldens/schedules.txt), saved and resumed, and what they refuse.
+// Schedules compared with PyTorch (goldens/schedules.txt), saved and resumed, and their errors.
 #include <braid/braid.hpp>
 
 #include "refused.hpp"
@@ -19,7 +19,7 @@ const Goldens& goldens() {
   return file;
 }
 
-/// Two groups with rates 0.5 and 0.02, as make_goldens.py has them.
+/// Two groups with rates 0.5 and 0.02, as in make_goldens.py.
 struct Groups {
   Tensor a = zeros({1}, {.requires_grad = true}), b = zeros({1}, {.requires_grad = true});
   SGD optimizer{{{{a}, {.lr = 0.5, .momentum = 0.9}}, {{b}, {.lr = 0.02, .momentum = 0.9}}}};
@@ -34,7 +34,8 @@ void check_rates(const Numbers& got, const Numbers& all, std::size_t step) {
   }
 }
 
-/// Follows the golden, and at step 17 goes on with a fresh schedule that was given the state.
+/// Follows the golden rates. At step 17 the state is loaded into a second schedule, which must then
+/// produce the same rates.
 template <class S, class Options> void check(const std::string& name, const Options& options) {
   INFO(name);
   const Numbers want = goldens().tensor(name + ".lr").to_vector<double>();
@@ -177,7 +178,7 @@ TEST_CASE("schedules: options out of range, and a state that does not fit",
       {"Plateau: expected patience >= 0, got -1",
        [&] { PlateauSchedule(g.optimizer, {.patience = -1}); }},
   });
-  CHECK(g.rates() == Numbers{0.5, 0.02});  // nothing was set
+  CHECK(g.rates() == Numbers{0.5, 0.02});  // the failed calls set nothing
   LambdaSchedule broken(g.optimizer,
                         {.factor = [](std::int64_t t) { return t == 2 ? -1.0 : 0.5; }});
   broken.step();

@@ -1,4 +1,4 @@
-// state_dict and load_state_dict: what is in it, ties, the strong guarantee, prefixes.
+// state_dict and load_state_dict: contents, ties, the strong guarantee, prefixes.
 #include <map>
 
 #include <braid/braid.hpp>
@@ -112,7 +112,7 @@ TEST_CASE("state_dict: a tree of plain tensors is saved on request, else it is a
   CHECK(t.mean.to_vector<double>() == std::vector<double>{3, 3});
   CHECK(t.mean.id() == id);
   CHECK(keys(state_dict(Model(), {.tensors = true})).back() == "mask");
-  CHECK(state_dict(nn::ReLU()).empty());  // there is nothing to forget
+  CHECK(state_dict(nn::ReLU()).empty());  // no parameters and no tensors: not an error
   CHECK(state_dict(Statistics{{}, {}}).empty());
 }
 
@@ -164,13 +164,13 @@ TEST_CASE("load_state_dict: ties and optimizers stay right", "[nn][state][tie]")
   Tied untied_source;
   StateDict dict = copied(state_dict(untied_source));
   dict.set("b.weight", full({3, 3}, 4.0));
-  load_state_dict(t, dict);  // two values for one tensor: the later field's stays
+  load_state_dict(t, dict);  // two values for one tensor: that of the later field wins
   CHECK(t.a.weight.to_vector<double>() == std::vector<double>(9, 4));
 }
 
 TEST_CASE("load_state_dict: of the model's own dict, and with its tensors exchanged",
           "[nn][state]") {
-  Tied pair;  // a.bias and b.bias have one shape
+  Tied pair;  // a.bias and b.bias have the same shape
   const StateDict own = state_dict(pair), before = copied(own);
   CHECK(load_state_dict(pair, own).loaded == 4);
   CHECK(unchanged(pair, before));

@@ -29,7 +29,7 @@ std::string little_endian(std::uint64_t value, int bytes) {
   return s;
 }
 
-/// The masked CRC-32C, bit by bit.
+/// Returns the masked CRC-32C of `bytes`, computed bit by bit.
 std::string checksum(const std::string& bytes) {
   std::uint32_t r = 0xffffffffu;
   for (const char c : bytes) {
@@ -40,18 +40,18 @@ std::string checksum(const std::string& bytes) {
   return little_endian(((r >> 15) | (r << 17)) + 0xa282ead8u, 4);
 }
 
-/// A record of TensorBoard's files, made by hand: an event of one wall time and step, and a field.
+/// Returns a record of TensorBoard's file format: an event with a wall time, a step and one field.
 std::string record(const std::string& wall_time, int step, const std::string& field) {
   const std::string event = '\x09' + wall_time + '\x10' + static_cast<char>(step) + field,
                     size = little_endian(event.size(), 8);
   return size + checksum(size) + event + checksum(event);
 }
-/// The field `key` of bytes.
+/// Returns a field of the tag `key` that holds `bytes`.
 std::string bytes_field(char key, const std::string& bytes) {
   return key + std::string(1, static_cast<char>(bytes.size())) + bytes;
 }
 
-/// A terminal in memory, and a clock that goes on by what it is told.
+/// A terminal in memory, with a clock that the test advances.
 struct FakeTerminal {
   std::string text;
   double time = 100;
@@ -151,7 +151,7 @@ TEST_CASE("options: a program's own", "[training][options]") {
       {"lr: expected a name of its own, got that of another option",
        [&] { read({}, {}, {{"lr", "X", "", &bar}}); }},
   });
-  CHECK((!full && digits == 9000 && text == "before"));  // nothing half read
+  CHECK((!full && digits == 9000 && text == "before"));  // the failed calls change no option
   CHECK(read({"--full", "--digits=3", "--bar", "0", "--seed", "4", "--text", ""}, {}, own).seed ==
         4);
   CHECK((full && digits == 3 && bar == 0 && text.empty()));
@@ -189,7 +189,7 @@ TEST_CASE("progress: all batches of all epochs, with the fields of the loader's"
 }
 
 TEST_CASE("progress: a bar on a terminal, lines elsewhere", "[training][progress]") {
-  /// Steps 0 to `steps` - 1, each of so many seconds.
+  /// Runs steps 0 to `steps` - 1; each takes `seconds`.
   const auto run = [](FakeTerminal& fake, shown::Terminal terminal, std::int64_t steps,
                       std::int64_t epochs, std::int64_t batches, double seconds, bool report) {
     shown::Reporter reporter({}, {0, epochs, 0, batches}, std::move(terminal));
@@ -202,7 +202,7 @@ TEST_CASE("progress: a bar on a terminal, lines elsewhere", "[training][progress
   };
   FakeTerminal bar, lines, narrow, fast;
   run(bar, bar.make(true), 7, 2, 4, 0.5, true);
-  CHECK(count(bar.text, "\r") == 8);  // one a step, and the one that closes the second epoch's
+  CHECK(count(bar.text, "\r") == 8);  // one per step, and one that closes the second epoch's bar
   CHECK(count(bar.text, "\n") == 2);
   CHECK(matches(bar.text,
                 "\repoch 1/2  [======                  ]  1/4  20 samples/s  ETA 0:04  loss "
@@ -254,13 +254,13 @@ TEST_CASE("progress: values go to the files that were asked for", "[training][pr
         wall_time, std::max(i, 0) / 2,
         i < 0 ? bytes_field(0x1a, "brain.Event:2") : bytes_field(0x2a, bytes_field(0x0a, summary)));
   }
-  CHECK((events == expected));  // bytes that are no text
+  CHECK((events == expected));  // binary, so it is not printed
   const std::string trace = read_file(options.trace);
   CHECK(trace.starts_with("[\n{"));
   CHECK((count(trace, "\"wait for data\"") == 4 && count(trace, "\"step\"") == 4));
   loader.set_epoch(0);
   for (auto& batch : training::progress(loader, options)) batch.report("loss", 1);
-  CHECK(count(read_file(options.csv), "step,epoch") == 1);  // appended
+  CHECK(count(read_file(options.csv), "step,epoch") == 1);  // the second run appends
   CHECK_THROWS_TEXT(IoError, "run.csv/x",
                     training::progress(loader, {.csv = folder / "run.csv/x"}));
 }
@@ -331,7 +331,7 @@ TEST_CASE("accuracy: counts, in eval mode, and puts the mode back", "[training][
   const auto three = [](std::int64_t) { return std::tuple{zeros({3}), zeros({3}), zeros({3})}; };
   Model model;
   model.unused.training = false;
-  // 0, 2, 4 and 5, 7, 9
+  // correct: items 0, 2, 4 and 5, 7, 9
   for (const std::int64_t batch : {1, 3, 10, 100})
     CHECK(training::accuracy(model, Made{10, item}, {.batch = batch}) == 0.6);
   CHECK(model.training);

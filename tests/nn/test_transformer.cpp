@@ -1,5 +1,5 @@
-// Attention and Transformer layers against PyTorch's (goldens/transformer.txt): state dicts by
-// name, outputs, gradients; masks, errors, positional encoding.
+// Attention and Transformer layers compared with PyTorch's (goldens/transformer.txt): state dicts
+// by name, outputs, gradients; masks, errors, positional encoding.
 #include <braid/braid.hpp>
 
 #include "refused.hpp"
@@ -19,7 +19,7 @@ const Goldens& goldens() {
   return file;
 }
 
-/// What a golden's names say after `prefix`.
+/// Returns the golden state dict of `prefix`, without the prefix in its names.
 StateDict state_of(const std::string& prefix) {
   StateDict dict;
   for (const auto& [name, t] : goldens().tensors())
@@ -116,7 +116,7 @@ TEST_CASE(
   const Tensor masked = m(x, x, x, {.attn_mask = heads}).detach();
   CHECK_SAME_BITS(masked[0], packed[0]);
   CHECK_FALSE(allclose(masked[1], packed[1], 1e-3, 1e-3));
-  // Both at once: a key is seen if neither hides it.
+  // With both masks, a key is visible if neither hides it.
   const Tensor pad = zeros({2, 5}, {.dtype = DType::bool_});
   pad[0][4].fill_(1);
   const Tensor both = m(x, x, x, {.key_padding_mask = pad, .is_causal = true}).detach();
@@ -189,7 +189,7 @@ TEST_CASE("attention layers: bad inputs", "[nn][attention][errors]") {
        [] { nn::PositionalEncoding(4, {.max_len = std::int64_t{1} << 62}); }},
       {"PositionalEncoding: *got 0 and 5", [] { nn::PositionalEncoding(0, {.max_len = 5}); }},
   });
-#if !BRAID_SANITIZED  // these end the program where memory is refused
+#if !BRAID_SANITIZED  // a sanitizer ends the process if such an allocation fails
   CHECK_THROWS_TEXT(OutOfMemoryError, "expected 17592186044416 free bytes",
                     nn::PositionalEncoding(4, {.max_len = std::int64_t{1} << 40}));
 #endif

@@ -1,4 +1,4 @@
-// Walks over models: parameters, to, train, eval, apply.
+// Functions that walk over models: parameters, to, train, eval, apply.
 #include <braid/braid.hpp>
 
 #include <memory>
@@ -25,7 +25,7 @@ struct Batch {
   BRAID_FIELDS(image, label)
 };
 
-// Classes with constructors, so that no compile-time check counts their members.
+// Classes with constructors: the compile-time check cannot count their members.
 struct Forgetful : nn::Module {
   nn::Linear fc1, fc2;
   Forgetful() : fc1(layer(2, 2)), fc2(layer(2, 2)) {}
@@ -42,12 +42,12 @@ struct Around : nn::Module {
   std::vector<std::optional<Forgetful>> parts{Forgetful()};
   BRAID_FIELDS(parts)
 };
-/// An aggregate, but its base is none, and the base has the fault.
+/// An aggregate whose base is not an aggregate. The base omits a field.
 struct Derived : NoDropout {
   nn::Linear more = layer(2, 2);
   BRAID_FIELDS_OF(NoDropout, more)
 };
-/// Its copy constructor walks both.
+/// Its copy constructor walks both models.
 struct Careful : nn::Module {
   nn::Linear fc;
   Careful() : fc(layer(2, 2)) {}
@@ -62,7 +62,7 @@ struct MoveOnly : nn::Module {
   MoveOnly() : fc(layer(2, 2)) {}
   BRAID_FIELDS(fc)
 };
-/// Its copies are not wanted, and no walk is stopped by that.
+/// Its copy constructor throws. The check of its fields, which makes a copy, is then skipped.
 struct NotToCopy : nn::Module {
   nn::Linear fc;
   NotToCopy() : fc(layer(2, 2)) {}
@@ -87,7 +87,7 @@ TEST_CASE("parameters: in order of the fields, each once, frozen ones too", "[nn
   CHECK(keys(named_parameters(m)) ==
         Names{"a.weight", "a.bias", "b.bias", "scale", "blocks.0.weight"});
   CHECK(parameter_count(m) == 9 + 3 + 3 + 1 + 4);
-  m.mask = m.b.bias;  // a Tensor field that is a parameter as well does not hide it
+  m.mask = m.b.bias;  // a Tensor field that is also a parameter does not hide it
   CHECK(keys(named_parameters(m)) ==
         Names{"a.weight", "a.bias", "b.bias", "scale", "blocks.0.weight"});
   CHECK(parameters(Batch{ones({1}), ones({1})}).empty());
@@ -172,7 +172,7 @@ TEST_CASE("to: either all are moved or none", "[nn][to][errors]") {
   Model m;
   (m.a(ones({1, 3})) * m.scale).sum().backward();
   to(m, there());
-  to(m, here());  // what is measured below is all that a move needs
+  to(m, here());  // so that the measurement below counts only what a move needs
   std::uint64_t allocations = 0;
   {
     Model probe = clone(m);
@@ -209,7 +209,7 @@ TEST_CASE("to: a tree of plain tensors gets new handles, ties among them stay", 
   Tensor one = ones({1});
   to(one, there());
   CHECK(one.device() == there());
-  Model m;  // a Tensor field that is a parameter as well goes along with it
+  Model m;  // a Tensor field that is also a parameter moves with it
   m.mask = m.a.bias;
   to(m, there());
   CHECK(m.mask.id() == m.a.bias.id());
@@ -219,7 +219,7 @@ TEST_CASE("to: a tree of plain tensors gets new handles, ties among them stay", 
 TEST_CASE("train, eval: every module, whatever holds it", "[nn][walks]") {
   struct Plain {
     nn::ReLU act;
-    bool training = true;  // not a module's
+    bool training = true;  // not the flag of a module
     BRAID_FIELDS(act, training)
   };
   struct Outer : nn::Module {

@@ -1,6 +1,6 @@
 #pragma once
-// A small training run with everything that a checkpoint keeps: a model, AdamW, a loader that
-// shuffles, and random numbers that the steps draw.
+// A small training run with everything that a checkpoint stores: a model, AdamW, a loader that
+// shuffles, and random numbers drawn in each step.
 #include <braid/braid.hpp>
 
 namespace braid::test {
@@ -34,7 +34,7 @@ struct Run {
   optim::AdamW optimizer{parameters(model), {.lr = 0.01}};
   data::DataLoader<Clusters> loader{Clusters{}, {.batch_size = 8, .shuffle = true}};
 
-  /// One step, with dropout and with noise from the common random numbers.
+  /// Takes one step, with dropout and with noise from the global random state.
   void step(const data::Labelled& batch) {
     const Tensor loss =
         nn::cross_entropy(model(batch.image + 0.1 * randn(batch.image.shape())), batch.label);
@@ -43,7 +43,7 @@ struct Run {
     optimizer.step();
     optimizer.set_lr(optimizer.lr() * 0.99);
   }
-  /// A hash of all bits that matter.
+  /// Returns a hash of the model, the optimizer, the random state and the learning rate.
   [[nodiscard]] std::size_t bits() const {
     std::string text;
     const auto add = [&](const StateDict& dict) {

@@ -1,5 +1,5 @@
 #pragma once
-// State dicts and parameters of models, as tests look at them.
+// Helpers for the state dicts and parameters of models.
 #include <string>
 #include <vector>
 
@@ -9,14 +9,14 @@ namespace braid::test {
 
 using Names = std::vector<std::string>;
 
-/// The names of a StateDict, or of named parameters.
+/// Returns the names of a StateDict, or of named parameters.
 inline Names keys(const auto& named) {
   Names list;
   for (const auto& [name, t] : named) list.push_back(name);
   return list;
 }
 
-/// A copy whose numbers no model shares.
+/// Returns a copy that shares no memory with `dict`.
 inline StateDict copied(const StateDict& dict) {
   StateDict copy;
   for (const auto& [key, t] : dict) copy.set(key, t.clone());

@@ -1,6 +1,6 @@
 #pragma once
-// What the tests of parallel share: groups of devices, what is on them, a small model, and the list
-// of acceptance tests.
+// Helpers shared by the tests of parallel: groups of devices and their memory, a small model, and
+// the list of acceptance tests.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -32,9 +32,10 @@ Device device(int i);
 constexpr std::size_t usize(std::int64_t n) { return static_cast<std::size_t>(n); }
 /// n devices, or all if there are fewer.
 inline int up_to(int n) { return std::min(n, device_count()); }
-/// (0), (0, 1), (1, 0), and all where there are more: the lists that hold only devices that exist.
+/// (0), (0, 1), (1, 0), and all devices if there are more than two; only lists of existing devices.
 std::vector<std::vector<Device>> orders();
-/// What the acceptance tests call the CPU: the host where the devices are GPUs, else one of them.
+/// The device that the acceptance tests call the CPU: the host if the devices are GPUs, else one of
+/// the CPU devices.
 inline Device host() { return Device("cpu"); }
 /// A device that is neither device(0) nor device(1), if there is one.
 std::optional<Device> third();
@@ -51,21 +52,21 @@ struct Mode {
   parallel::DataParallelOptions options;
   bool joined = true;  // model(x), else model.replicas(x)
 };
-/// The modes over n devices; with shards each device has two of them.
+/// The modes over n devices; with shards each device has two shards.
 std::vector<Mode> modes(int n);
 
 // ---- numbers
 
-/// The numbers of now: a later step does not change them.
+/// Copies of the present values; a later step does not change them.
 std::vector<Tensor> copies_of(const std::vector<Tensor>& tensors);
 std::vector<Tensor> gradients_of(const std::vector<Tensor>& tensors);
 inline std::vector<double> numbers(const Tensor& t) { return t.to_vector<double>(); }
 void check_same(const std::vector<Tensor>& got, const std::vector<Tensor>& want);
 void check_close(const std::vector<Tensor>& got, const std::vector<Tensor>& want, Tolerance t);
-/// f(n) has the same bits over n = 1, 2, … devices.
+/// Checks that f(n) has the same bits for n = 1, 2, … devices.
 void check_same_over_counts(const std::function<std::vector<Tensor>(int)>& f);
 
-/// Two layers, a buffer that counts the rows it saw in place, and a plain field.
+/// Two layers, a buffer that counts rows in place, and a plain field.
 struct Net : nn::Module {
   nn::Linear fc1{4, 8}, fc2{8, 3};
   nn::Buffer seen{zeros({1})};
@@ -78,7 +79,7 @@ struct Net : nn::Module {
   BRAID_FIELDS(fc1, fc2, seen)
 };
 
-/// The index of the device it runs on, for each row.
+/// Returns, for each row, the index of the device that it runs on.
 struct Where : nn::Module {
   nn::Parameter weight{ones({1})};
   Tensor operator()(const Tensor& x) const {
@@ -87,7 +88,7 @@ struct Where : nn::Module {
   BRAID_FIELDS(weight)
 };
 
-/// A module of one weight: what f makes of the weight and the arguments.
+/// A module with one weight; f computes the output from the weight and the arguments.
 template <class F> struct Made : nn::Module {
   nn::Parameter weight;
   F f;
@@ -96,7 +97,7 @@ template <class F> struct Made : nn::Module {
   BRAID_FIELDS(weight)
 };
 
-/// What f does is not recorded: weights may be written.
+/// Runs f without recording, so it may write weights.
 template <class F> void unrecorded(const F& f) {
   const NoGrad guard;
   f();
@@ -116,10 +117,10 @@ std::vector<Tensor> penalty_gradients(const M& model, const Tensor& x,
 
 // ---- this process
 
-/// How often this process was warned with exactly this text.
+/// Returns how many warnings with exactly this text the process has emitted.
 [[nodiscard]] int warnings_with(std::string_view text);
 
-/// Notes an acceptance test for "acceptance: the list".
+/// Registers an acceptance test for "acceptance: the list".
 bool list_acceptance(std::string_view title);
 
 }  // namespace braid::test
@@ -131,9 +132,10 @@ using parallel::DataParallel;
 using parallel::DataParallelOptions;
 }  // namespace braid::test::on_device
 
-/// An acceptance test, "T01: …" to "T36: …" or "C1: …" to "C9: …": those of PyTorch's
-/// test_data_parallel.py and of LibTorch's parallel.cpp, by number. Theirs are of two GPUs and the
-/// host; these run on whatever devices there are, and leave out what needs two where there is one.
+/// An acceptance test, "T01: …" to "T36: …" or "C1: …" to "C9: …": the tests of PyTorch's
+/// test_data_parallel.py and of LibTorch's parallel.cpp, by number. The originals need two GPUs and
+/// the host. These run on any devices, and skip the parts that need two devices if there is only
+/// one.
 #define ACCEPTANCE(title)                                                       \
   [[maybe_unused]] static const bool BRAID_ACCEPTANCE_NAME(listed_, __LINE__) = \
       ::braid::test::list_acceptance(title);                                    \

@@ -1,10 +1,10 @@
 #pragma once
-// Training steps that the report's tests measure.
+// Training steps that the tests of the report measure.
 #include "group.hpp"
 
 namespace braid::test {
 
-/// A two-layer model over n devices, with SGD with momentum and a batch of its own.
+/// A two-layer model over n devices, with SGD with momentum and a separate batch.
 class ReportSteps {
  public:
   ReportSteps(int n, std::int64_t rows, std::int64_t width, bool cache = true)
@@ -15,7 +15,7 @@ class ReportSteps {
         optimizer_(parameters(model_), {.lr = 1e-3, .momentum = 0.9}),
         x_(random_tensor({rows, 16}, DType::float32, device(0), 1)) {}
 
-  /// Steps into the report.
+  /// Records steps in the report.
   void record(parallel::DataParallelReport& report, int steps, double seconds = 0) {
     auto recording = report.record(devices_, x_.size(0));
     if (seconds > 0) recording.set_seconds(seconds);
@@ -31,7 +31,7 @@ class ReportSteps {
   [[nodiscard]] const std::vector<Device>& devices() const { return devices_; }
   [[nodiscard]] const auto& model() const { return model_; }
   [[nodiscard]] const Tensor& x() const { return x_; }
-  /// Of the weights.
+  /// The bytes of the weights.
   [[nodiscard]] std::size_t bytes() const {
     std::size_t sum = 0;
     for (const Tensor& p : parameters(model_))

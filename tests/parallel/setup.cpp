@@ -1,5 +1,5 @@
-// Eight logical CPU devices for this binary, unless BRAID_CPU_DEVICES says how many; all warnings,
-// kept; and what group.hpp declares.
+// Sets up eight logical CPU devices for this binary, unless BRAID_CPU_DEVICES sets the number;
+// collects all warnings; and defines what group.hpp declares.
 #include <cstdlib>
 #include <mutex>
 

@@ -1,5 +1,5 @@
-// The list of acceptance tests: T01 to T36 and C1 to C9. The tests stand with what they are about;
-// here is what has none, and why.
+// The list of acceptance tests: T01 to T36 and C1 to C9. Each test is in the file of its subject.
+// This file lists those that do not exist, with the reason.
 #include <iostream>
 
 #include "group.hpp"
@@ -16,10 +16,10 @@ const NotAvailable kNotAvailable[]{{"T03", "lazy parameters do not exist"},
                                    {"T13", "sparse gradients do not exist"},
                                    {"T21", "complex numbers do not exist"},
                                    {"T28", "autocast does not exist"}};
-/// A part of a test that there is.
+/// A part that an existing test leaves out.
 const NotAvailable kPartNotAvailable{"T30", "memory formats do not exist"};
 
-/// How many tests there are of each number.
+/// The number of tests by acceptance number.
 std::map<std::string, int>& listed() {
   static std::map<std::string, int> counts;
   return counts;

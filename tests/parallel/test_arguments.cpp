@@ -1,4 +1,4 @@
-// Arguments and outputs of every shape.
+// Arguments and outputs of every structure.
 #include <deque>
 #include <unordered_map>
 
@@ -39,7 +39,7 @@ struct Named {
   List b;
   BRAID_FIELDS(a, b)
 };
-/// PyTorch's list of unlike things is a tuple here; then the containers that Python has not.
+/// PyTorch's heterogeneous list is a tuple here; then the containers that Python does not have.
 using Inner = std::tuple<Tensor, Tensor, List>;
 using Others = std::tuple<std::deque<Tensor>, std::array<Tensor, 2>, std::pair<Tensor, Tensor>,
                           std::optional<Tensor>, std::unordered_map<std::string, Tensor>>;
@@ -59,7 +59,7 @@ struct NestedOutput : nn::Module {
 };
 
 using Nest = std::tuple<Tensor, std::tuple<Tensor, Tensor>, Tensor>;
-/// Picks input[1][0], of three arguments or of one.
+/// Returns input[1][0]; called with three arguments or with one tuple.
 struct Picks : nn::Module {
   Tensor operator()(const Tensor&, const std::tuple<Tensor, Tensor>& second, const Tensor&) const {
     return std::get<0>(second);
@@ -68,7 +68,7 @@ struct Picks : nn::Module {
   BRAID_FIELDS()
 };
 
-/// What the module below is called with.
+/// Arguments of the module below.
 struct Keyword {
   Tensor input;
   BRAID_FIELDS(input)
@@ -91,8 +91,8 @@ template <class Input> struct OfInput : nn::Module {
   BRAID_FIELDS(l)
 };
 
-/// For float, double and half: a layer, called through DataParallel by call(layer, x), gives what
-/// it gives alone.
+/// Checks for float, double and half that a layer called through DataParallel by call(layer, x)
+/// gives the same result as alone.
 void check_types(const std::function<Tensor(const nn::Linear&, const Tensor&)>& call) {
   for (const auto& [type, tol] :
        {std::pair{DType::float32, 1e-5}, {DType::float64, 1e-5}, {DType::float16, 1e-2}}) {
@@ -106,7 +106,7 @@ void check_types(const std::function<Tensor(const nn::Linear&, const Tensor&)>& 
     CHECK_CLOSE(output, expected, (Tolerance{0, tol}));
   }
 }
-/// The same with what make(x) makes of the input.
+/// The same for the input make(x).
 template <class Make> void check_input(Make make) {
   check_types([&](const nn::Linear& layer, const Tensor& x) {
     return DataParallel(OfInput<decltype(make(x))>(clone(layer)))(make(x));

@@ -1,5 +1,5 @@
-// Gradients in buckets: on devices that work beside the host each bucket's sum is an op of its own,
-// which does not wait for the rest of backward.
+// Gradients in buckets: on asynchronous devices each bucket's sum is a separate op, which does not
+// wait for the rest of backward.
 #include <braid/core/backend.hpp>
 
 #include "group.hpp"
@@ -21,7 +21,7 @@ struct Deep : nn::Module {
   BRAID_FIELDS(layers)
 };
 
-/// The nodes below a tensor that a broadcast recorded.
+/// Collects the nodes below a tensor that a broadcast recorded.
 void collect(const Ref<Node>& node, std::set<Node*>& seen, std::set<Node*>& broadcasts) {
   if (!node || !seen.insert(node.get()).second) return;
   if (std::string_view(node->name()) == "broadcast") broadcasts.insert(node.get());
@@ -42,8 +42,8 @@ TEST_CASE("buckets: gradients are added in them, with the same bits for every si
   const Tensor x = random_tensor({9, 6}, DType::float32, device(0), 2);
   for (int n = 2; n <= up_to(4); ++n) {
     std::vector<Tensor> first;
-    // Four layers of 144 and 24 bytes: all in one, one for each layer (a line of 64 bytes begins
-    // each tensor), or one for each tensor.
+    // Four layers of 144 and 24 bytes: all in one bucket, one bucket per layer (each tensor begins
+    // at a line of 64 bytes), or one bucket per tensor.
     for (const auto& [bytes, buckets] :
          {std::pair{parallel::kBucketBytes, 1}, {std::size_t{220}, 4}, {std::size_t{1}, 8}}) {
       const DataParallel model(clone(start), group(n), DataParallelOptions{.bucket_bytes = bytes});
@@ -64,7 +64,7 @@ TEST_CASE("buckets: gradients are added in them, with the same bits for every si
 }
 
 TEST_CASE("buckets: sums lie in one flat buffer, zeros for what no replica has used", "[buckets]") {
-  // on the CPU each sum is added where it lies
+  // on the CPU each sum is added in place
   if (on_host_memory() || device_count() < 2) return;
   const DataParallel model(home(Deep()), group(2));
   model(random_tensor({8, 6}, DType::float32, device(0), 2)).sum().backward();
@@ -75,8 +75,8 @@ TEST_CASE("buckets: sums lie in one flat buffer, zeros for what no replica has u
   for (std::size_t k = 0; k + 1 < 8; ++k) CHECK(at(k + 1) - at(k) == (k % 2 ? 64 : 192));
   const std::uint64_t version = parameters(model)[1].grad().version();
   parameters(model)[0].grad().add_(1.0);
-  CHECK(parameters(model)[1].grad().version() == version);  // of its own
-  std::vector<Tensor> parts(6);                             // of three gradients, [rank][k]
+  CHECK(parameters(model)[1].grad().version() == version);  // has a separate version
+  std::vector<Tensor> parts(6);                             // three gradients, [rank][k]
   parts[0] = full({3}, 1.0, {.device = device(0)}),
   parts[3] = full({3}, 2.0, {.device = device(1)});
   parts[4] = full({2, 2}, 5.0, {.device = device(1)});

@@ -1,5 +1,5 @@
-// Which communicator serves a group, what may be asked of it, and the warning about GPUs that hold
-// each other up. What NCCL does on emulated devices: tests/simt/nccl.
+// How the communicator of a group is chosen, its options and errors, and the warning about unequal
+// GPUs. tests/simt/nccl tests NCCL on emulated devices.
 #include <braid/core/native_device.hpp>
 
 #include "communicator/local.hpp"
@@ -22,7 +22,7 @@ bool is_local(const std::shared_ptr<parallel::Communicator>& c) {
   return dynamic_cast<parallel::LocalCommunicator*>(c.get()) != nullptr;
 }
 
-/// The options of before, at the end of a scope.
+/// Restores the options at the end of a scope.
 struct Options {
   parallel::CommunicatorOptions before = communicator_options();
   ~Options() { set_communicator_options(before); }
@@ -44,7 +44,7 @@ std::string text(const std::string& weak, const std::string& what, const std::st
 
 TEST_CASE("choice: local serves all but GPUs, unless nccl is asked for", "[communicator]") {
   const Options restore;
-  set_communicator_options({});  // whatever the environment says
+  set_communicator_options({});  // independent of the environment
   CHECK(is_local(communicator_over(group(device_count()))));
   set_communicator_options({.kind = CommunicatorKind::nccl});
   CHECK(is_local(communicator_over(group(1))));  // nothing is sent
@@ -82,7 +82,7 @@ TEST_CASE("choice: what cannot be is refused by text", "[communicator][errors]")
                     parallel::make_nccl_communicator({Device("cpu:0")}));
   CHECK_THROWS_TEXT(ArgumentError, "expected at least one device, got none", communicator_over({}));
   const auto local = parallel::make_local_communicator(group(1));
-  local->abort();  // nothing to end
+  local->abort();  // no calls to end
   local->check();
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("balance: less than 75 % of the memory, else of the multiprocessors", 
   CHECK(imbalance({{1 << 20, 4}}).empty());
   CHECK(imbalance({{100, 132}, {75, 99}, {80, 120}}).empty());  // 75 % is enough
   CHECK(imbalance({{100, 132}, {74, 132}, {90, 132}}) == text("cuda:1", "memory", "cuda:0"));
-  // memory first
+  // memory has precedence
   CHECK(imbalance({{90, 10}, {100, 132}, {74, 132}}) == text("cuda:2", "memory", "cuda:1"));
   CHECK(imbalance({{90, 98}, {100, 132}}) == text("cuda:0", "multiprocessors", "cuda:1"));
 }
@@ -137,7 +137,7 @@ TEST_CASE("balance: one warning a process, none where the rows are chosen", "[ba
   if (on_cpu()) return;
   CHECK(native_device(device(0))->size().memory > 0);
   CHECK(native_device(device(0))->size().multiprocessors > 0);
-  if (emulated())  // their memory is ours to choose
+  if (emulated())  // their memory can be set
     CHECK_CHILD("BRAID_SIMT_DEVICES=3 BRAID_CUDA_DEVICES_PER_GPU=1 BRAID_SIMT_MEMORY=96M:64M",
                 "[.child][unequal]");
 }

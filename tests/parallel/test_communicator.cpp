@@ -1,5 +1,5 @@
-// Broadcast, reduce, all_reduce, all_gather and reduce_scatter, in groups of 1 to 8 and by whoever
-// moves the bytes, against plain loops.
+// Broadcast, reduce, all_reduce, all_gather and reduce_scatter in groups of 1 to 8 devices, with
+// all communicators, compared with plain loops.
 #include <braid/core/native_device.hpp>
 
 #include "communicator/local.hpp"
@@ -14,7 +14,7 @@ using parallel::LocalCommunicator;
 
 namespace {
 
-/// A tensor for each rank, item after item; undefined where a rank has nothing.
+/// One tensor per rank, grouped by item; undefined if a rank has no data.
 using Items = std::vector<Tensor>;
 std::vector<BufferView> views(const Items& items) {
   std::vector<BufferView> list;
@@ -22,10 +22,10 @@ std::vector<BufferView> views(const Items& items) {
   return list;
 }
 
-// nothing, odd ones, more than a tile, enough to wake the workers
+// no elements, odd numbers, more than a tile, enough to wake the workers
 constexpr std::int64_t kCounts[] = {0, 1, 7, 65, 16385, 70001};
 
-/// Small whole numbers: sums of them are exact in every type and order.
+/// Small whole numbers, whose sums are exact in every type and order.
 Items whole_numbers(int n, DType type, std::int64_t times = 1) {
   Items items;
   for (std::size_t i = 0; i < std::size(kCounts); ++i)
@@ -44,7 +44,7 @@ Items filled(int n, DType type, std::int64_t times) {
       items.push_back(full({count * times}, 99, {.device = device(rank), .dtype = type}));
   return items;
 }
-/// A tensor of random numbers of each rank.
+/// A tensor of random numbers for each rank.
 Items random_numbers(int n, std::int64_t count) {
   Items items;
   for (int rank = 0; rank < n; ++rank)
@@ -53,7 +53,7 @@ Items random_numbers(int n, std::int64_t count) {
   return items;
 }
 
-/// Every way to form a group of n: straight, from copies, and over NCCL where that can be.
+/// Calls f with every kind of group of n: local, local from copies, and NCCL on emulated devices.
 void for_each_group(const std::function<void(Communicator&, int)>& f) {
   for (int n = 1; n <= device_count(); ++n) {
     for (const bool stage : {false, true}) {
@@ -70,7 +70,7 @@ void for_each_group(const std::function<void(Communicator&, int)>& f) {
   }
 }
 
-/// The numbers of an item's ranks, one rank's after the other's.
+/// The numbers of an item's ranks, concatenated in rank order.
 std::vector<double> all_of(const Items& items, std::size_t first, int n) {
   std::vector<double> all;
   for (std::size_t rank = 0; rank < usize(n); ++rank) {
@@ -86,7 +86,7 @@ std::vector<double> sum_of(const Items& items, std::size_t first, int n) {
   return sum;
 }
 
-/// Every rank has the same numbers of the item that begins there.
+/// Checks that every rank has the same numbers of each item.
 void check_each_has(const Items& items, int n,
                     const std::function<std::vector<double>(std::size_t)>& numbers_of) {
   for (std::size_t first = 0; first < items.size(); first += usize(n)) {
@@ -96,7 +96,7 @@ void check_each_has(const Items& items, int n,
   }
 }
 
-/// The sum in the documented order, in the type's own arithmetic.
+/// The sum in the documented order, computed in the type's own arithmetic.
 template <class T> T tree_sum(const std::vector<T>& x, std::size_t first, std::size_t count) {
   if (count == 1) return x[first];
   std::size_t left = 1;
@@ -132,8 +132,8 @@ TEST_CASE("communicator: reduce adds in the fixed tree, and only reads the parts
   for (const int n : {1, 2, 3, 5, 8}) {
     if (n > device_count()) break;
     INFO(n << " devices");
-    // Sizes around a tile (16 Ki), a staged tile (1 Mi) and a line, and enough in all to wake the
-    // workers.
+    // Sizes around a tile (16 Ki), a staged tile (1 Mi) and a cache line, and enough in total to
+    // wake the workers.
     std::vector<std::int64_t> counts{0, 1, 7, 16, 17, 1000, 16384, 16385, 150001};
     if (n == 3) counts.push_back(1048577);
     Items parts, sums, staged;

@@ -1,5 +1,5 @@
-// From spans to phases, on spans that are written down; and the cost model, which finds the numbers
-// that measurements were made from, and says from which batch on devices pay.
+// Phases from spans that the tests define; and the cost model, which recovers the numbers that the
+// measurements were generated from, and the batch from which more devices are faster.
 #include "group.hpp"
 #include "report/phases.hpp"
 
@@ -36,7 +36,7 @@ bool same(const std::vector<Piece>& got, const std::vector<Piece>& want) {
                     });
 }
 
-/// What measurements are made from.
+/// The parameters from which measurements are generated.
 struct Machine {
   double c0 = 2e-3, c1 = 20e-6, floor = 0;                               // compute
   double scatter_latency = 30e-6, scatter_rate = 8e9, row_bytes = 3136;  // of an input row
@@ -175,7 +175,7 @@ TEST_CASE("cost model: compute is one device's; small sizes give a floor", "[rep
   CHECK(model.compute().latency == Approx(machine.c0));
   CHECK(model.compute().slope == Approx(machine.c1));
   CHECK(model.predict(4, 512, 2.5).compute == Approx(slow.seconds.compute));
-  // several that take the same time
+  // several sizes that take the same time
   const Machine flat{.c0 = 0, .floor = 5e-3};
   std::vector<CostSample> samples;
   for (const std::int64_t batch : {8, 16, 32, 64, 128, 512, 1024, 2048})
@@ -194,7 +194,7 @@ TEST_CASE("cost model: one size gives a line; what was never seen costs nothing"
   CHECK(model.predict(1, 100).total() == Approx(one.seconds.total()));
   CHECK(model.predict(1, 200).compute == Approx(2 * one.seconds.compute));
   check_same(fit({two}).predict(2, 100), two.seconds);
-  // Not a number of nothing, and no negative time.
+  // no NaN, and no negative time
   CHECK(fit({{.devices = 2, .batch = 1}}).predict(2, 10).total() == 0);
   CostSample falling = machine.sample(2, 200);
   falling.seconds.scatter = two.seconds.scatter / 2;  // noise: more bytes in less time
@@ -213,11 +213,11 @@ TEST_CASE("cost model: the break-even batch is the first where n devices are fas
     CHECK(*batch % n == 0);
     CHECK(model.predict(n, *batch).total() < model.predict(1, *batch).total());
     CHECK(model.predict(n, *batch - n).total() >= model.predict(1, *batch - n).total());
-    // By the formula of the line: c1 B (1 - 1/n) > what splitting costs.
+    // By the formula of the line: c1 B (1 - 1/n) > the cost of splitting.
     CHECK(machine.sample(n, *batch).seconds.total() < machine.sample(1, *batch).seconds.total());
   }
   CHECK(model.break_even(1) == 1);
-  CHECK_FALSE(model.break_even(2, 2.0));  // two devices that take turns
+  CHECK_FALSE(model.break_even(2, 2.0));  // two devices that run one at a time
   CHECK(*model.break_even(2, 1.5) > *model.break_even(2));
 }
 
@@ -244,13 +244,13 @@ TEST_CASE("cost model: a line through measured times of copies, and its worst mi
   CHECK(exact.latency == Approx(3e-6));
   CHECK(1 / exact.slope == Approx(10e9));
   CHECK(parallel::worst_misfit(exact, points) < 1e-9);
-  // Relative errors: a large copy that is a tenth too slow leaves the latency nearly as it is,
-  // which a fit to seconds would lose in the 10 ms.
+  // With relative errors, a large copy that is a tenth too slow hardly changes the latency. A fit
+  // of absolute times would lose the latency in the 10 ms.
   points.back().seconds *= 1.1;
   const parallel::CostLine noisy = parallel::fit_cost_line(points);
   CHECK(noisy.latency == Approx(3e-6).epsilon(0.05));
   CHECK(parallel::worst_misfit(noisy, points) == Approx(0.07).margin(0.03));
-  points.push_back({1, 0});  // nothing was measured
+  points.push_back({1, 0});  // not measured
   CHECK(parallel::fit_cost_line(points).latency == noisy.latency);
   CHECK(parallel::worst_misfit(noisy, points) == Approx(0.07).margin(0.03));
   CHECK(parallel::fit_cost_line(std::span(points).first(1)).latency == 0);

@@ -1,5 +1,5 @@
-// DataParallel's devices: which there are, where module, input and output have to be, and who gets
-// which rows.
+// DataParallel's devices: how they are given, where module, input and output must be, and which
+// device gets which rows.
 #include "group.hpp"
 
 template <> inline constexpr bool braid::tree::plain<std::vector<braid::Tensor>*> = true;
@@ -10,10 +10,10 @@ using parallel::DeviceList;
 
 namespace {
 
-/// Says what it was called with.
+/// Records the tensors that it was called with.
 struct Probe : nn::Module {
   nn::Parameter weight{ones({1})};
-  std::vector<Tensor>* calls = nullptr;  // only where one thread calls
+  std::vector<Tensor>* calls = nullptr;  // only used if one thread calls
   Tensor operator()(const Tensor& x) const {
     if (calls) calls->push_back(x);
     return x;
@@ -36,9 +36,8 @@ struct NoInput : nn::Module {
 };
 
 enum class Place : std::uint8_t { cpu, cuda0, cuda1 };
-/// What PyTorch calls cuda:0 and cuda:1 is device(0) and device(1). What it calls the CPU is, where
-/// two CPU devices are all there are, the one of them that is not the first of the list: wrong all
-/// the same.
+/// PyTorch's cuda:0 and cuda:1 are device(0) and device(1). Its CPU is a third device. If there are
+/// only two CPU devices, it is the one that is not first in the list, which is wrong too.
 Device at(Place place, Device first) {
   if (place == Place::cuda0) return device(0);
   if (place == Place::cuda1) return device(1);
@@ -46,11 +45,11 @@ Device at(Place place, Device first) {
 }
 
 struct Placement {
-  bool sequential;             ///< a Sequential of the layers, else the one layer
-  std::vector<Place> layers;   ///< where each is
-  std::optional<Place> moved;  ///< where all are moved after they were wrapped
+  bool sequential;             ///< a Sequential of the layers, else a single layer
+  std::vector<Place> layers;   ///< the place of each
+  std::optional<Place> moved;  ///< where all are moved after wrapping
   Place input;
-  std::vector<int> ids;  ///< none: all devices
+  std::vector<int> ids;  ///< empty: all devices
   bool fails;
 };
 std::vector<Placement> placements() {
@@ -82,7 +81,7 @@ template <class M> void check_placement(const Placement& c, M model) {
   const Device first = c.ids.empty() ? device(0) : device(c.ids.front());
   const Tensor x = random_tensor({2, 2}, DType::float32, at(c.input, first));
   std::size_t k = 0;
-  std::optional<Device> found;  // of the first wrong one
+  std::optional<Device> found;  // the device of the first wrong one
   std::string name;
   apply(model, [&](nn::Linear& layer) {
     const Device place = at(c.moved.value_or(c.layers.at(k)), first);
@@ -113,7 +112,7 @@ template <class M> void check_placement(const Placement& c, M model) {
   }
 }
 
-/// Through the class and the function.
+/// The results of the class and the function.
 template <class M>
 std::vector<Tensor> both_ways(const M& module, const Tensor& x, const DeviceList& ids, Device out) {
   return {data_parallel(module, x, ids, out), DataParallel(clone(module), ids, out)(x)};
@@ -156,7 +155,7 @@ ACCEPTANCE("T16: a module without inputs runs once, on the first device") {
   for (const std::vector<Device>& ids : orders()) {
     if (ids.front() != device(0)) continue;
     check_output(DataParallel(NoInput{}, ids)());
-    check_output(data_parallel(NoInput{}, std::tuple<>(), ids));  // None and () are one thing here
+    check_output(data_parallel(NoInput{}, std::tuple<>(), ids));  // None and () are the same here
     const DataParallel model(clone(weighted), ids);
     const Tensor output = model();
     check_output(output);
@@ -179,7 +178,7 @@ ACCEPTANCE("T17: devices as indices and as devices") {
   for (const DeviceList& ids : forms) {
     CHECK(ids.list() == group(2));
     CHECK(numbers(DataParallel(home(Where{}), ids)(ones({2, 1}))) == std::vector<double>{0, 1});
-    // The output device is a Device: a bare index would not say of which type.
+    // The output device is a Device, because an index would not tell its type.
     for (const Device out : {device(0), device(1), Device(here("cpu:0")), host()}) {
       std::vector<Tensor> outputs = both_ways(layer, x, ids, out);
       outputs.push_back(
@@ -195,7 +194,7 @@ ACCEPTANCE("T17: devices as indices and as devices") {
 }
 
 ACCEPTANCE("C7: the output is on the requested device, of one device too") {
-  // Its intermediate tensors have to be on the replica's device.
+  // The module's intermediate tensors must be on the replica's device.
   const Made module = home(
       Made([](const Tensor& weight, const Tensor& x) { return (x * weight).sum(Shape{0}); }, {3}));
   const Tensor x = ones({10, 3});

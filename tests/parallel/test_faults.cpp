@@ -1,6 +1,6 @@
-// A step in which a replica throws, in every part of the step, on every device, in every mode: the
-// error says where, all replicas have ended when it comes, no parameter has changed, no gradient is
-// there, and the next step is the one that would have been.
+// A replica throws in every part of a step, on every device, in every mode. The error tells where.
+// When it arrives, all replicas have ended, no parameter has changed and no gradient exists. The
+// next step gives the same result as without the error.
 #include <iostream>
 #include <mutex>
 
@@ -19,17 +19,17 @@ using Clock = std::chrono::steady_clock;
 constexpr double kSeconds = 1;
 constexpr int kTries = 5;
 
-/// Where a replica throws of its own accord.
+/// Where a replica throws an injected fault.
 enum class Place { nowhere, before_meeting, behind_meeting, wrong_output, backward };
 
-/// What a test and the replicas share: where one of them throws, who is inside, and how often a
-/// device had given memory.
+/// State shared by a test and the replicas: where one of them throws, how many are running, and how
+/// many allocations each device has made.
 struct Scene {
   Place place = Place::nowhere;
   int device = -1;
   std::atomic<int> inside{0};
   struct Allocations {
-    // when the first replica on the device began, and when the last one ended
+    // the count when the first replica on the device began, and when the last one ended
     std::uint64_t first = 0, last = 0;
   };
   std::mutex mutex;
@@ -41,7 +41,7 @@ struct Scene {
   void fault(Place here, Device on) const {
     if (throws(here, on)) throw std::out_of_range("thrown on purpose");
   }
-  /// Still there when another one throws.
+  /// Waits, so that this replica still runs when another one throws.
   void linger(Place here) const {
     if (place == here) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
@@ -54,14 +54,14 @@ struct Scene {
   }
 };
 
-/// A replica, or an op's backward of it, is at work.
+/// Counts a running replica, or the backward of one of its ops.
 struct Visit {
   Scene& scene;
   explicit Visit(Scene& s) : scene(s) { ++scene.inside; }
   ~Visit() { --scene.inside; }
 };
 
-/// x itself, by an op whose backward is watched.
+/// Returns x through an op whose backward is watched.
 Tensor watched(const Tensor& x, Scene* scene) {
   if (!needs_grad({x})) return x;
   Tensor y;
@@ -74,7 +74,7 @@ Tensor watched(const Tensor& x, Scene* scene) {
   });
 }
 
-/// Weights, a buffer and random numbers, and replicas that wait for each other half way.
+/// Weights, a buffer, random numbers, and a rendezvous of the replicas half way.
 struct FaultyNet : nn::Module {
   nn::Linear fc1{6, 8};
   nn::BatchNorm1d norm{8};
@@ -88,7 +88,7 @@ struct FaultyNet : nn::Module {
     scene->note(here, true);
     scene->fault(Place::before_meeting, here);
     Tensor y = fc1(x);
-    // for ever, if nobody said that a replica will not come
+    // blocks forever if nothing reports that a replica will not arrive
     if (ReplicaGroup* const all = replica_group()) (void)all->all_reduce(1.0);
     scene->fault(Place::behind_meeting, here);
     scene->linger(Place::behind_meeting);
@@ -99,7 +99,7 @@ struct FaultyNet : nn::Module {
   BRAID_FIELDS(fc1, norm, drop, fc2)
 };
 
-/// The parts of a step in which a device may have no memory.
+/// The parts of a step in which a device may run out of memory.
 enum Part { scatter, replicate, forward, gather, backward, update, kParts };
 constexpr const char* kPartNames[] = {"scatter",         "replicate",           "forward",
                                       "gather and loss", "backward and reduce", "optimizer"};
@@ -117,8 +117,8 @@ struct Program {
     if (mode.options.update == parallel::Update::local) local.emplace(model, make);
     else optimizer.reset(new optim::AdamW(make(parameters(model))));
   }
-  /// Step number i on this batch; the random numbers are those of i. `ends` gets how often device d
-  /// had given memory when the outputs, the backward and the step were there.
+  /// Runs step number i on this batch, with the random numbers of i. `ends` gets the number of
+  /// allocations on device d after the outputs, the backward and the step.
   void step(const Tensor& x, std::uint64_t i, int d = 0, std::uint64_t* ends = nullptr) {
     const std::uint64_t begin = memory_stats(device(d)).allocations;
     const auto note = [&](Part part) {
@@ -143,7 +143,7 @@ struct Program {
     for (const Device on : devices()) synchronize(on);
     note(update);
   }
-  /// The parameters; with local updates those of every device, as they are.
+  /// The parameters; with local updates those of every device, without an update.
   [[nodiscard]] std::vector<Tensor> weights() const {
     if (!local) return parameters(model);
     std::vector<Tensor> all;
@@ -153,7 +153,7 @@ struct Program {
   }
 };
 
-/// A fault: a replica that throws of its own accord, or the device's k-th allocation.
+/// An injected fault: a replica that throws, or the device's k-th allocation.
 struct Fault {
   const char* name;
   Place place = Place::nowhere;
@@ -173,7 +173,7 @@ std::string differences(const std::vector<Tensor>& got, const std::vector<Tensor
   return {};
 }
 
-/// A mode over n devices, with what a step of it is without a fault.
+/// A mode over n devices, with the results of a step without a fault.
 struct Setting {
   Scene scene;
   FaultyNet start;
@@ -195,7 +195,7 @@ struct Setting {
       expected[warm] = copies_of(program.weights());
     }
   }
-  /// The batch, not where device d's chunk has to be.
+  /// The batch, on a device other than the one where device d's chunk must be.
   [[nodiscard]] Tensor batch(int d) const { return x.to(device((d + 1) % n)); }
   [[nodiscard]] std::size_t replicas_each() const { return mode.options.shards > 0 ? 2 : 1; }
 
@@ -226,7 +226,7 @@ struct Setting {
   }
 };
 
-/// Empty if the error is the fault's and says where it was.
+/// Returns an empty text if the error belongs to the fault and tells where it was.
 std::string misnamed(const Setting& s, int d, const Fault& fault, const std::exception_ptr& error) {
   const auto unless = [](bool right, const char* text, const std::exception& e) {
     return right ? std::string() : str(text, ": ", e.what());
@@ -249,7 +249,7 @@ std::string misnamed(const Setting& s, int d, const Fault& fault, const std::exc
     if (fault.part == forward) return str("no replica is named: ", e.what());
     return unless(fault.allocation && e.device == device(d) && matches(e.what(), str(device(d))),
                   "another device", e);
-  } catch (const ShapeError& e) {  // of replica 0 all others are said to differ
+  } catch (const ShapeError& e) {  // a fault in replica 0 makes the others differ
     const std::string index = d == 0 ? std::string() : str(usize(d) * s.replicas_each(), ")");
     return unless(fault.place == Place::wrong_output &&
                       matches(e.what(), str("Gather got an input of invalid size: got [*but "
@@ -261,8 +261,8 @@ std::string misnamed(const Setting& s, int d, const Fault& fault, const std::exc
   }
 }
 
-/// One fault on device d, then the step that would have been. Empty, or what was wrong; `took` is
-/// the time until the error came.
+/// Injects one fault on device d, then repeats the step. Returns an empty text or what was wrong;
+/// `took` is the time until the error arrived.
 std::string with_fault(Setting& s, int d, const Fault& fault, bool warm, double& took) {
   Program program(s.start, s.n, s.mode);
   const Tensor input = s.batch(d);
@@ -297,8 +297,8 @@ std::string with_fault(Setting& s, int d, const Fault& fault, bool warm, double&
   return {};
 }
 
-/// As with_fault; the error has to come within a second, in one of a few tries: a busy machine may
-/// hold up some of them.
+/// Like with_fault. The error must arrive within a second in one of several tries, because a busy
+/// machine may delay some of them.
 std::string in_time(Setting& s, int d, const Fault& fault, bool warm) {
   double took = 0;
   for (int i = 0; i < kTries; ++i) {
@@ -321,16 +321,16 @@ TEST_CASE("faults: in each part of a step, on each device, in each mode", "[faul
       Setting setting(n, mode);
       const std::vector<std::size_t> before = in_use();
       for (int d = 0; d < n; ++d) {
-        // those between differ in nothing; the plain build takes all
+        // the devices between them behave alike; the plain build tests all
         if ((emulated() || BRAID_SANITIZED) && d != 0 && d != n - 1) continue;
         std::vector<Fault> faults(std::begin(kThrown), std::end(kThrown));
         for (const Fault& fault : setting.allocations(d)) faults.push_back(fault);
         for (const Fault& fault : faults) {
           if (fault.place == Place::wrong_output && !mode.joined) continue;
           for (const bool warm : {false, true}) {
-            // its number is that of a first step
+            // the allocation number is that of a first step
             if (warm && fault.allocation) continue;
-            // many devices take turns
+            // with many devices the warm and cold cases alternate
             if (n > 4 && !fault.allocation && warm != (d % 2 != 0)) continue;
             INFO(n << " devices, " << mode.name << ": " << device(d) << " fails in " << fault.name
                    << ", allocation " << fault.allocation << (warm ? ", second step" : ""));

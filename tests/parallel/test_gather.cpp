@@ -1,4 +1,4 @@
-// gather: what is joined, what cannot be, and the way back.
+// gather: values, errors and gradients.
 #include <deque>
 
 #include "group.hpp"
@@ -26,7 +26,7 @@ Tensor part_of(int i, std::int64_t offset = 0) {
   return full({i + 1, 2}, static_cast<double>(i + offset), {.device = device(i)});
 }
 
-/// To there, from the devices in their order: the values, and the gradients of what has one.
+/// Gathers the parts to a device: checks the values, and the gradients if there are any.
 void check_join(const List& parts, Device to, int dim) {
   const bool scalars = parts[0].dim() == 0;
   const Tensor y = gather(parts, to, dim);
@@ -64,7 +64,7 @@ void check_gather(Device to) {
           Sizes shape{3, 4};
           shape[dim == 0 ? 0 : 1] = static_cast<std::int64_t>(i) + 1;
           parts.push_back(random_tensor(shape, type, ids[i], i + 1));
-          if (i == 1) parts[1] = parts[1].t().clone().t();  // a layout of its own
+          if (i == 1) parts[1] = parts[1].t().clone().t();  // a different layout
           scalars.push_back(random_tensor({}, type, ids[i], i + 1));
           if (!is_floating(type)) continue;
           parts[i].requires_grad_();
@@ -139,7 +139,7 @@ TEST_CASE("gather: scalars, numbers and texts become a vector; one warning", "[g
       scalars.push_back(tensor(1.5 * i).to(device(i)));
       expected.push_back(1.5 * i);
     }
-    for (const int dim : {0, 1}) {  // for any dim
+    for (const int dim : {0, 1}) {  // any dim works
       const Tensor y = gather(scalars, device(n - 1), dim);
       CHECK(y.shape() == Shape{n});
       CHECK(y.device() == device(n - 1));
@@ -154,7 +154,7 @@ TEST_CASE("gather: scalars, numbers and texts become a vector; one warning", "[g
 }
 
 TEST_CASE("gather: parts without rows, and large ones", "[gather]") {
-  // Parts without rows count as nothing; large ones are copied by the workers.
+  // Parts without rows add nothing; the workers copy large parts.
   CHECK(numbers(gather(List{empty({0, 2}), ones({1, 2})}, device(0))) == std::vector<double>{1, 1});
   if (device_count() < 2) return;
   const Tensor large = random_tensor({600, 1000}),

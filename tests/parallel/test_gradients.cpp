@@ -1,4 +1,4 @@
-// Values and gradients are those of one device, whatever the number of devices.
+// Values and gradients equal those of one device, for any number of devices.
 #include "group.hpp"
 
 namespace braid::test::on_device {
@@ -11,7 +11,7 @@ struct Buffers : nn::Module {
   BRAID_FIELDS(t_rg, t_not_rg)
 };
 
-/// Weights are packed in every call: there is nothing to re-flatten.
+/// Weights are packed in every call, so nothing needs re-flattening.
 struct Bidirectional : nn::Module {
   nn::LSTM rnn;
   Bidirectional(std::int64_t input, std::int64_t hidden)
@@ -23,7 +23,7 @@ struct Bidirectional : nn::Module {
   BRAID_FIELDS(rnn)
 };
 
-/// Four convolutions, each of a type of its own.
+/// Four convolutions, each with a separate dtype.
 struct Mixed : nn::Module {
   std::array<DType, 4> types;
   nn::Conv2d conv0, conv1, conv2, conv3;
@@ -46,7 +46,7 @@ struct ConvNet : nn::Module {
   BRAID_FIELDS(conv, fc)
 };
 
-/// One parameter that nobody uses, one that only some replicas use.
+/// One parameter that no replica uses, and one that only some replicas use.
 struct Sometimes : nn::Module {
   nn::Parameter always{ones({1})}, some{ones({1})}, never{ones({1})};
   Tensor operator()(const Tensor& x) const {
@@ -61,8 +61,8 @@ template <class M> M in_double(M module) {
   return module;
 }
 
-/// The input on the second device: output and gradients in both orders are those of the module
-/// there.
+/// The input is on the second device. Output and gradients with both device orders must equal those
+/// of the module on that device.
 template <class M> void check_against_one_device(M model, const Tensor& x) {
   to(model, x.device());
   const Tensor expected = model(x);
@@ -158,7 +158,7 @@ ACCEPTANCE("T18: a gradient penalty") {
     dx.mean().backward();
     REQUIRE(parameters(model).size() == 2);
     CHECK(numbers(model.module.weight.grad()) == std::vector<double>(4, 0.25));
-    // PyTorch's is 0: a parameter that is in no gradient has none here
+    // PyTorch gives 0: here a parameter that is in no gradient gets none
     CHECK_FALSE(model.module.bias.grad().defined());
   }
 }
@@ -178,7 +178,7 @@ ACCEPTANCE("T30: four convolutions in mixed types") {
     const Mixed plain = home(Mixed(types, width));
     const DataParallel model(clone(plain), devices());
     optim::SGD optimizer(parameters(plain), {.lr = 0.1}), split(parameters(model), {.lr = 0.1});
-    for (int iteration = 0; iteration < 2; ++iteration) {  // the second finds removed gradients
+    for (int iteration = 0; iteration < 2; ++iteration) {  // the second starts without gradients
       nn::mse_loss(plain(x).to(single), target).backward();
       nn::mse_loss(model(x).to(single), target).backward();
       REQUIRE(parameters(model).size() == 8);
@@ -206,7 +206,7 @@ ACCEPTANCE("C9: a convolution and a layer train as on one device") {
       const auto step = [](const auto& module, const Tensor& output) {
         optim::SGD optimizer(parameters(module), {.lr = 0.1});
         nn::mse_loss(output, zeros_like(output)).backward();
-        optimizer.step();  // the gradients are not removed: they accumulate
+        optimizer.step();  // the gradients are not removed, so they accumulate
       };
       for (int i = 0; i < (type == DType::float32 ? 3 : steps); ++i) {
         const Tensor x = random_tensor({type == DType::float32 ? cut(16, 4) : 11, 2, 3, 3}, type,
@@ -229,7 +229,7 @@ TEST_CASE("gradients: 2175 … 2295 and 30, exactly, over any devices", "[gradie
   for (int n = 1; n <= device_count(); ++n) {
     INFO(n << " devices");
     const DataParallel model(home(nn::Linear(5, 2)), group(n));
-    for (int repeat = 1; repeat <= 2; ++repeat) {  // and they accumulate
+    for (int repeat = 1; repeat <= 2; ++repeat) {  // they accumulate
       model(x).sum().backward();
       std::vector<double> expected;
       for (int row = 0; row < 2; ++row)

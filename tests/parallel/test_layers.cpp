@@ -1,5 +1,5 @@
-// BatchNorm, SyncBatchNorm, Dropout, attention and capsules in DataParallel: whose statistics
-// count, and that a split changes no mask and no routing. And how replicas meet.
+// BatchNorm, SyncBatchNorm, Dropout, attention and capsules in DataParallel: which statistics
+// count, and that a split changes neither masks nor routing. Also the rendezvous of replicas.
 #include <braid/core/replicas.hpp>
 
 #include "group.hpp"
@@ -8,11 +8,11 @@ namespace braid::test::on_device {
 
 namespace {
 
-/// Dropouts of the batch's rows, of rows folded into another axis, of channels.
+/// Dropout on the rows of the batch, on rows folded into another axis, and on channels.
 struct Dropping : nn::Module {
   nn::Dropout first{0.25}, second{0.5};
   nn::Dropout1d channels{0.5};
-  bool folds = true;  // where the batch is dim 0
+  bool folds = true;  // if the batch is dim 0
   Tensor operator()(const Tensor& x) const {
     const Tensor a = second(first(x));
     return channels(folds ? second(a.reshape({-1, x.shape().back()})).reshape(x.shape()) : a);
@@ -26,7 +26,7 @@ struct SelfAttention : nn::Module {
   BRAID_FIELDS(attention)
 };
 
-/// The random numbers of before, at the end of a scope.
+/// Seeds the random numbers, and seeds them with 0 at the end of a scope.
 struct Seeded {
   explicit Seeded(std::uint64_t seed) { manual_seed(seed); }
   ~Seeded() { manual_seed(0); }
@@ -58,7 +58,7 @@ Tensor batch(std::int64_t rows, std::uint64_t seed = 3) {
   return random_tensor({rows, 4}, DType::float64, device(0), seed);
 }
 
-/// Fails on one device, before the layer.
+/// Throws on one device, before the layer.
 struct Fails : nn::Module {
   nn::SyncBatchNorm norm{4};
   int on = -1;
@@ -90,7 +90,7 @@ TEST_CASE("BatchNorm: each replica by its chunk; replica 0's statistics stay", "
     CHECK(model.module.num_batches_tracked.item<int>() == 1);
     (void)model(x);
     CHECK(model.module.num_batches_tracked.item<int>() == 2);
-    // Evaluation is by the new statistics on every device.
+    // Evaluation uses the new statistics on every device.
     DataParallel evaluated(clone(model.module), group(n));
     nn::BatchNorm1d plain = clone(model.module);
     eval(evaluated);
@@ -100,7 +100,7 @@ TEST_CASE("BatchNorm: each replica by its chunk; replica 0's statistics stay", "
 }
 
 TEST_CASE("Dropout: the same bits over any devices, as without DataParallel", "[data_parallel]") {
-  for (const int dim : {0, 1, -2}) {  // -2: of the one argument; outputs joined by hand
+  for (const int dim : {0, 1, -2}) {  // -2: for the only argument; outputs gathered by hand
     const Tensor x = random_tensor({24, 25, 4}, DType::float32, device(0), 3);
     Dropping plain = home(Dropping());
     plain.folds = dim == 0;
@@ -171,7 +171,7 @@ TEST_CASE("attention's dropout and capsules' routing: no split changes them", "[
     INFO(n << " devices");
     const Seeded seeded(2);
     const Tensor y = DataParallel(clone(attention), group(n))(x);
-    // products of other shapes may round otherwise; another mask would be off by much more
+    // products of other shapes may round differently; another mask would differ much more
     if (n == 1) probabilities = y;
     CHECK_CLOSE(y, probabilities, (Tolerance{0, 1e-5}));
     const DataParallel model(clone(capsules), group(n));
@@ -209,7 +209,7 @@ TEST_CASE("SyncBatchNorm is BatchNorm of the whole batch", "[sync_batch_norm]") 
     eval(alone);
     CHECK_CLOSE(model(batch(6)), alone(batch(6)), (Tolerance{1e-11, 1e-12}));
   }
-  // A gradient of a gradient goes through the statistics of all replicas.
+  // A gradient of a gradient passes through the statistics of all replicas.
   const DataParallel model = split(plain, up_to(2));
   const Tensor x = batch(6).requires_grad_();
   check_close(penalty_gradients(model, x, {x}, {model.module.fc1.weight}),
@@ -272,7 +272,7 @@ TEST_CASE("SyncBatchNorm: a replica that never comes is an error, no wait", "[sy
       DataParallel model(home(Fails{}), group(n));
       model.module.on = device(on).index();
       const Tensor before = model.module.norm.running_mean.clone();
-      // The others were left alone; the one that failed is named.
+      // The errors of the others are follow-up errors; the replica that failed is named.
       CHECK_THROWS_TEXT(
           ReplicaError,
           str("Caught ArgumentError in replica ", on, " on device ", device(on), ": asked to fail"),

@@ -1,5 +1,5 @@
-// Every device keeps the weights and takes the same step: LocalUpdate beside the step on the first
-// device.
+// LocalUpdate, where every device keeps the weights and takes the same step, compared with the step
+// on the first device.
 #include "group.hpp"
 
 namespace braid::test::on_device {
@@ -42,7 +42,7 @@ DataParallel<M> local(const M& start, int n, std::size_t bytes = parallel::kBuck
                          DataParallelOptions{.update = Update::local, .bucket_bytes = bytes});
 }
 
-/// A model with local updates, and its optimizer.
+/// A model with local updates and its optimizer.
 template <class F = optim::SGD (*)(const std::vector<Tensor>&)> struct Local {
   DataParallel<Plain> model;
   LocalUpdate<std::invoke_result_t<F, const std::vector<Tensor>&>> optimizer;
@@ -57,19 +57,19 @@ template <class F = optim::SGD (*)(const std::vector<Tensor>&)> struct Local {
   }
 };
 
-/// All devices have the same weights.
+/// Checks that all devices have the same weights.
 template <class M> void check_copies(const DataParallel<M>& model) {
   const auto& copies = model.local_replicas()->parameters();
   for (const std::vector<Tensor>& rank : copies) check_same(rank, copies.front());
 }
 
-/// The weights of another model, to the bit, on every device.
+/// Checks that every device has the weights of another model, to the bit.
 void check_like(const DataParallel<Plain>& model, const DataParallel<Plain>& other) {
   check_same(parameters(model), parameters(other));
   check_copies(model);
 }
 
-/// Some steps of both kinds end with the same bits everywhere; after the first forward no parameter
+/// Some steps of both kinds end with the same bits everywhere. After the first forward no parameter
 /// is sent.
 template <class M, class F>
 void check_like_first(const M& start, const F& make, std::int64_t rows, std::int64_t other_rows,
@@ -112,7 +112,8 @@ TEST_CASE("local updates end as steps on the first device, send no weights", "[l
   };
   check_like_first(home(Plain{}), momentum, 13, 2, 0);  // 2: fewer rows than devices
   check_like_first(home(Plain{}), adamw, 13, 2, 0);
-  // BatchNorm's buffers are replica 0's, as always: they are sent. Two rows at least for each.
+  // BatchNorm's buffers are those of replica 0, as always, so they are sent. At least two rows
+  // each.
   check_like_first(home(Norm{}), sgd, 24, 48, 2 * 6 * sizeof(float) + sizeof(std::int64_t));
 }
 
@@ -123,7 +124,7 @@ TEST_CASE("local updates: what is written to the model is sent again", "[local_u
     CHECK_CLOSE(net.model(batch(1)), alone(batch(1)), (Tolerance{1e-5, 1e-6}));
     if (few() > 1)
       CHECK(net.model.replicate_bytes().copied == written * sizeof(float) * usize(few() - 1));
-    check_copies(net.model);  // sends what is not there
+    check_copies(net.model);  // sends what is missing
   };
   net.step(2);
   check(0);
@@ -131,7 +132,7 @@ TEST_CASE("local updates: what is written to the model is sent again", "[local_u
   check(24);
   load_state_dict(net.model, state_dict(home(Plain{})));
   check(24 + 6 + 18 + 3 + 18 + 3);
-  // Written between the backward and the step: the step is from there, everywhere.
+  // Written between the backward and the step: the step starts from the new value everywhere.
   net.optimizer.zero_grad();
   net.backward(3);
   unrecorded([&] { net.model.module.fc2.bias.add_(1); });
@@ -159,7 +160,7 @@ TEST_CASE("local updates: clipping, several backwards, frozen parameters", "[loc
         loss_of(plain(batch(10 * step + part))).backward();
         net.backward(10 * step + part);
       }
-      net.optimizer.reduce();  // shows the sum
+      net.optimizer.reduce();  // makes the sum visible
       const std::vector<Tensor> want = parameters(plain), got = parameters(net.model);
       for (std::size_t k = 0; k < want.size(); ++k) {
         CHECK(got[k].grad().defined() == want[k].grad().defined());
@@ -175,7 +176,7 @@ TEST_CASE("local updates: clipping, several backwards, frozen parameters", "[loc
       check_copies(net.model);
       CHECK_SAME_BITS(net.model.module.unused.weight, start.unused.weight);
     }
-    // A state saved from it goes on in a group of another size.
+    // Training can continue from a saved state with another number of devices.
     Local<> next(net.model.module, heavy, n % up_to(4) + 1);
     next.optimizer.load_state(state_dict(net.optimizer.main()));
     next.optimizer.main().set_lr(net.optimizer.main().lr());
@@ -189,7 +190,7 @@ TEST_CASE("local updates: clipping, several backwards, frozen parameters", "[loc
 TEST_CASE("local updates: zero_grad of the model, or a tree, is for all", "[local_update]") {
   const Plain start = home(Plain{});
   Local<> net(start, sgd), other(start, sgd);
-  net.backward(1);  // given up, as after a loss that is not a number
+  net.backward(1);  // discarded, as after a loss that is not a number
   zero_grad(net.model);
   net.backward(2);
   other.backward(2);
@@ -225,7 +226,7 @@ TEST_CASE("local updates: a weight written unseen ends no earlier graph", "[loca
   for (const Tensor& p : parameters(net.model)) p.storage()->expose();  // as data<T>() does
   for (Local<>* each : {&net, &other}) {
     const Tensor first = loss_of(each->model(batch(2))), second = loss_of(each->model(batch(3)));
-    // sent at each call: nobody can say that it has not changed
+    // sent at each call, because a change could not be detected
     if (few() > 1) CHECK((each->model.replicate_bytes().copied > 0) == (each == &net));
     first.backward();
     second.backward();
@@ -238,7 +239,7 @@ TEST_CASE("local updates: the gradients are summed in buckets", "[local_update]"
   const Plain start = home(Plain{});
   Local<> whole(start, sgd);
   whole.step(1);
-  // the weights have 96, 24, 72 and 12
+  // the weights have 96, 24, 72 and 12 bytes
   for (const std::size_t bytes : {1u, 80u, 120u}) {
     INFO(bytes);
     Local<> net(start, sgd, few(), bytes);
@@ -267,7 +268,7 @@ TEST_CASE("local updates: an error changes no parameter", "[local_update][errors
   without.backward(1);
   without.optimizer.step();
   const std::vector<Tensor> before = copies_of(parameters(net.model));
-  // The last device has no memory for the gradients, or for the optimizer's state.
+  // The last device runs out of memory for the gradients or for the optimizer's state.
   const Device last = device(few() - 1);
   std::uint64_t nth = 1;
   for (bool threw = true; threw; ++nth) {

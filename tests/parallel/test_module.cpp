@@ -1,4 +1,4 @@
-// DataParallel as a module: printing, state dicts, walks, copies, and as a part of a model.
+// DataParallel as a module: printing, state dicts, traversals, copies, and as a part of a model.
 #include <span>
 
 #include "group.hpp"
@@ -7,7 +7,7 @@ namespace braid::test::on_device {
 
 namespace {
 
-/// Only the middle is split.
+/// Splits only the middle block.
 struct Blocks : nn::Module {
   nn::Linear block1{10, 20};
   DataParallel<nn::Linear> block2{nn::Linear(20, 20)};
@@ -16,7 +16,7 @@ struct Blocks : nn::Module {
   BRAID_FIELDS(block1, block2, block3)
 };
 
-/// Plain fields that are to come back.
+/// Has plain fields that sync_state collects.
 struct Counting : nn::Module {
   nn::Linear fc{3, 2};
   mutable std::int64_t rows = 0;
@@ -46,7 +46,7 @@ struct Forgetful : nn::Module {
   BRAID_FIELDS(fc1)
 };
 
-/// The eight lines of the tutorials.
+/// The eight lines from the tutorials.
 template <class M>
 Tensor by_hand(const M& module, const Tensor& input, std::vector<Device> on,
                std::optional<Device> output_device = {}) {

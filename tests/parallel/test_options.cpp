@@ -1,5 +1,5 @@
-// How DataParallel can be told to cut, join and merge: chunk sizes, weights, the balanced rule,
-// dims by argument, outputs that are not joined, buffers.
+// DataParallel's options for splitting, gathering and merging: chunk sizes, weights, the balanced
+// rule, dims by argument, outputs that are not gathered, buffers.
 #include <numeric>
 
 #include "group.hpp"
@@ -14,7 +14,7 @@ namespace {
 using Sizes = std::vector<std::int64_t>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// A sequence [time, batch, features] and a state [layers, batch, features], joined again.
+/// A sequence [time, batch, features] and a state [layers, batch, features], gathered again.
 struct Sequences : nn::Module {
   nn::LSTM lstm{3, 4};
   std::tuple<Tensor, Tensor> operator()(const Tensor& x, const Tensor& scale) const {
@@ -161,14 +161,14 @@ TEST_CASE("options: a loss taken in the replicas is that of the batch", "[data_p
   for (int n = 1; n <= device_count(); ++n) {
     const DataParallel model(clone(plain), group(n));
     for (const Tensor& loss : {parallel::total(model.replicas(x, labels), device(0)).mean(),
-                               model(x, labels).mean()}) {  // apart, and joined
+                               model(x, labels).mean()}) {  // not gathered, and gathered
       CHECK_CLOSE(loss, expected, (Tolerance{1e-12, 1e-12}));
       zero_grad(model.module);
       loss.backward();
       CHECK_CLOSE(model.module.fc.weight.grad(), plain.fc.weight.grad(), (Tolerance{1e-12, 1e-12}));
     }
   }
-  // Rows 0 … 9 with the row's number as loss, on three devices: 4, 4 and 2 rows.
+  // The loss of row i is i, for rows 0 … 9 on three devices: 4, 4 and 2 rows.
   const Tensor means = tensor({1.5, 5.5, 8.5}, {.device = device(0)});
   CHECK(std::abs(means.mean().item<double>() - 5.1667) < 1e-4);
   CHECK(parallel::weighted_mean(means, chunk_sizes(10, 3)).item<double>() == 4.5);
@@ -222,7 +222,7 @@ TEST_CASE("options: merged buffers are the mean by rows", "[data_parallel]") {
   CHECK(model.module.running_mean.id() == handle.id());
   CHECK_CLOSE(model.module.running_mean, tensor(expected), (Tolerance{0, 1e-7}));
   CHECK(model.module.num_batches_tracked.item<int>() == 1);
-  // In evaluation nothing is written.
+  // Evaluation writes nothing.
   const std::vector<double> before = numbers(model.module.running_var);
   eval(model.module);
   const std::uint64_t version = model.module.running_var.version();

@@ -1,4 +1,4 @@
-// parallel_apply: every module on its device, all at once, and what becomes of those that throw.
+// parallel_apply: every module on its device, all in parallel, and the errors of those that throw.
 #include "group.hpp"
 
 namespace braid::test::on_device {
@@ -17,14 +17,14 @@ std::vector<Tensor> one_each(int n) {
   return list;
 }
 
-/// device(0), device(1), and a third one, or the host, where there is one.
+/// device(0), device(1), and a third one or the host, if there is one.
 std::vector<Device> several() {
   std::vector<Device> list = group(up_to(2));
   if (third()) list.push_back(*third());
   return list;
 }
 
-/// A layer of its own on each device gives what it gives alone.
+/// A separate layer on each device gives the same result as alone.
 void check_layers(const std::vector<Device>& ids) {
   std::vector<nn::Linear> layers;
   std::vector<Tensor> inputs, expected;
@@ -49,7 +49,7 @@ ACCEPTANCE("C4: parallel_apply on two devices and a third") { check_layers(sever
 ACCEPTANCE("C5: parallel_apply moves the outputs to the devices that it is given") {
   std::vector<Device> ids = several();
   std::swap(ids.front(), ids[ids.size() > 1 ? 1 : 0]);
-  // makes its tensor where factories do, which is not the replica's device
+  // creates its tensor on the factories' default device, which is not the replica's
   const Call elsewhere = [](const Tensor&) { return braid::ones({5}, {.dtype = DType::int32}); };
   const std::vector<Tensor> outputs =
       parallel_apply(std::vector<Call>(ids.size(), elsewhere),
@@ -67,8 +67,8 @@ ACCEPTANCE("T04: modules on their devices, inputs as tuples and as they are") {
 }
 
 ACCEPTANCE("T06: an exception of a replica passes, with its text") {
-  // PyTorch's keeps the type; here it is ReplicaError, the original below it. All are joined, and
-  // the next call works.
+  // PyTorch keeps the type. Here the error is a ReplicaError with the original nested. All threads
+  // have ended, and the next call works.
   for (int n = 1; n <= device_count(); ++n) {
     for (int failing = 1; failing < (1 << n); failing += (n > 4 ? 7 : 1)) {  // which replicas throw
       std::atomic<int> finished{0};
@@ -134,7 +134,7 @@ TEST_CASE("parallel_apply: all run at once, the first on the calling thread", "[
         threads[usize(i)] = std::this_thread::get_id();
         if (inside.fetch_add(1) + 1 == n) together = true;
         const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-        // nobody leaves before all have come
+        // no call returns before all have started
         while (!together && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
         return x;
       });
@@ -142,7 +142,7 @@ TEST_CASE("parallel_apply: all run at once, the first on the calling thread", "[
     CHECK(together);
     CHECK(threads[0] == std::this_thread::get_id());
     CHECK(std::set<std::thread::id>(threads.begin(), threads.end()).size() == usize(n));
-    // Kept: the next call runs on the same threads.
+    // The threads are kept: the next call runs on the same ones.
     const std::vector<std::thread::id> before = threads;
     inside = 0;
     together = false;
@@ -218,7 +218,7 @@ TEST_CASE("parallel_apply: workers have the caller's gradient mode", "[parallel_
     const auto each = usize(n);
     const Calls<bool, const Tensor&> modules(each, [](const Tensor&) {
       const bool now = grad_enabled();
-      thread_state().grad_enabled = !now;  // must not be seen by the next call
+      thread_state().grad_enabled = !now;  // the next call must not see this
       return now;
     });
     for (const bool on : {true, false, true}) {

@@ -1,5 +1,5 @@
-// What replicas print comes out by replica where that is asked for, whoever comes first. In
-// processes of their own: stdout is read.
+// With PrintOrder::replica, output appears in replica order, whichever replica prints first. The
+// tests run in separate processes, because they read stdout.
 #include "group.hpp"
 #include "support/child.hpp"
 
@@ -9,7 +9,7 @@ using parallel::PrintOrder;
 
 namespace {
 
-/// Two lines of each replica, the last one's first.
+/// Each replica prints two lines, the last replica first.
 void print_backwards(bool one_throws = false) {
   const int n = device_count();
   std::atomic<int> printed{0};
@@ -28,7 +28,7 @@ void print_backwards(bool one_throws = false) {
   parallel::parallel_apply(modules, inputs);
 }
 
-/// The two lines of each replica.
+/// The expected two lines of each replica.
 std::string lines(PrintOrder order) {
   std::string text;
   for (int i = 0; i < device_count(); ++i) {

@@ -1,12 +1,12 @@
-// What DataParallel refuses, over 2, 4 and 8 devices and in every mode: by the texts that its
-// requirements give, before anything has changed.
+// Errors of DataParallel over 2, 4 and 8 devices and in every mode. Their texts are those of the
+// requirements, and they are thrown before anything has changed.
 #include "group.hpp"
 
 namespace braid::test::on_device {
 
 namespace {
 
-/// f(n, mode, rows) for 2, 4 and 8 devices, as many as there are, with a batch of 4 rows for each.
+/// Calls f(n, mode, rows) for 2, 4 and 8 devices if there are as many, with 4 rows per device.
 void in_each_mode(const std::function<void(int, const Mode&, const Tensor&)>& f) {
   for (const int n : {2, 4, 8}) {
     if (n > device_count()) break;
@@ -19,7 +19,7 @@ void in_each_mode(const std::function<void(int, const Mode&, const Tensor&)>& f)
 }
 int replicas_of(const Mode& mode, int n) { return mode.options.shards > 0 ? 2 * n : n; }
 
-/// A forward as the mode has it.
+/// Runs a forward in the given mode.
 template <class M, class... A>
 void forward(const DataParallel<M>& model, const Mode& mode, const A&... args) {
   if (mode.joined) (void)model(args...);
@@ -52,13 +52,13 @@ TEST_CASE("refused in each mode: inputs that give different numbers of chunks", 
     const std::vector<Tensor> before = copies_of(parameters(model));
     const std::int64_t chunks = replicas_of(mode, n);
     const std::string over = chunks == n ? str(" over ", n, " devices") : "";
-    // the second has to have as many rows
+    // the second argument must have as many rows
     CHECK_THROWS_TEXT(ShapeError,
                       str("scatter: expected the same number of chunks along dim 0", over, "*got ",
                           chunks, " for '0' (size ", 4 * n, ") and 1 for '1' (size 1)"),
                       forward(model, mode, x, ones({1, 3}), 2.0));
     check_unchanged(parameters(model), before);
-    // Plain values follow the tensors.
+    // Plain values are passed to every replica beside the tensors.
     for (const Tensor& y : model.replicas(x, zeros({4 * n, 3}), 2.0))
       CHECK(y.size(0) == 4 * n / chunks);
     check_close_to(model(x, zeros({4 * n, 3}), 2.0), x * 2.0);
@@ -68,7 +68,7 @@ TEST_CASE("refused in each mode: inputs that give different numbers of chunks", 
 TEST_CASE("refused in each mode: a hidden DataParallel in a replica", "[faults]") {
   in_each_mode([](int n, const Mode& mode, const Tensor& x) {
     const auto inner = std::make_shared<DataParallel<nn::Linear>>(home(nn::Linear(3, 2)), group(n));
-    CHECK((*inner)->weight.shape() == Shape{2, 3});  // -> gives the module
+    CHECK((*inner)->weight.shape() == Shape{2, 3});  // -> accesses the module
     std::function<Tensor(const Tensor&)> hidden;
     const auto calls = [&hidden](const Tensor& weight, const Tensor& part) {
       return hidden ? hidden(part) : part * weight;
@@ -130,7 +130,7 @@ TEST_CASE("refused in each mode: outputs with leaves that are no tensors", "[fau
     const DataParallel counts = model([](const Tensor&, const Tensor&) { return 1.5; });
     CHECK_THROWS_TEXT(ArgumentError, kText, counts(x));
     CHECK(counts.replicas(x).size() == replicas);
-    // Beside tensors they are the first replica's.
+    // In an output with tensors, plain values are taken from the first replica.
     const DataParallel both = model([](const Tensor& weight, const Tensor& part) {
       return std::tuple(part * weight, str(part.size(0), " rows"));
     });

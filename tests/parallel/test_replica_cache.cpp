@@ -1,5 +1,5 @@
-// Copies of the weights that stay on the devices between forwards: nobody can tell, but by the
-// bytes that move.
+// Copies of the weights that are kept on the devices between forwards. Results must not depend on
+// the cache; only the number of moved bytes does.
 #include "group.hpp"
 
 namespace braid::test::on_device {
@@ -8,7 +8,7 @@ using parallel::ReplicateBytes;
 
 namespace {
 
-/// Weights without a buffer: nothing that a replica writes.
+/// Weights without a buffer, so replicas write nothing.
 struct Plain : nn::Module {
   nn::Linear fc1{4, 8}, fc2{8, 3};
   Tensor operator()(const Tensor& x) const { return fc2(tanh(fc1(x))); }
@@ -26,7 +26,7 @@ struct Layers : nn::Module {
   BRAID_FIELDS(layers)
 };
 
-/// What a replica writes is its own call's: another one's would double it.
+/// A replica's writes belong to its own call: seeing those of another call would double the factor.
 struct Writes : nn::Module {
   nn::Linear fc{4, 3};
   nn::Buffer factor{ones({1})};
@@ -39,7 +39,7 @@ struct Writes : nn::Module {
   BRAID_FIELDS(fc, factor)
 };
 
-/// Writes its weight in place: on another device that is a copy, which serves no second forward.
+/// Writes its weight in place. On another device this is a copy, which is then not used again.
 struct WritesWeight : nn::Module {
   nn::Linear fc{4, 3, {.bias = false}};
   Tensor operator()(const Tensor& x) const {
@@ -67,8 +67,8 @@ Tensor rows(std::uint64_t seed = 1) {
   return random_tensor({12, 4}, DType::float32, device(0), seed);
 }
 
-/// What the module gives for the chunks of a batch, one after the other: products of as many rows
-/// as the replicas', so that they round alike for any weights.
+/// Returns the module's outputs for the chunks of a batch, computed in sequence. The products have
+/// as many rows as those of the replicas, so they round alike for any weights.
 template <class M> Tensor by_chunks(const M& module, const Tensor& x) {
   std::vector<Tensor> parts;
   for (const Tensor& part : chunk(x, several())) parts.push_back(module(part));
@@ -78,7 +78,7 @@ template <class M> Tensor by_chunks(const M& module, const Tensor& x) {
 template <class M> DataParallel<M> cached(M module, int n = several()) {
   return DataParallel<M>(home(std::move(module)), group(n));
 }
-/// The same without a cache.
+/// The same model without a cache.
 template <class M> DataParallel<M> uncached(const DataParallel<M>& model, int n = several()) {
   return DataParallel<M>(clone(model.module), group(n), DataParallelOptions{.cache = false});
 }
@@ -86,7 +86,8 @@ template <class M> DataParallel<M> uncached(const DataParallel<M>& model, int n 
 template <class M> void check_values(const DataParallel<M>& model) {
   CHECK_CLOSE(model(rows()), by_chunks(model.module, rows()), (Tolerance{1e-6, 1e-7}));
 }
-/// The model computes what its module does, and says that as many bytes moved to each other device.
+/// Checks that the model computes what its module does, and how many bytes it reports as copied to
+/// each other device.
 template <class M>
 void check_forward(const DataParallel<M>& model, std::size_t copied, std::size_t all = kBytes) {
   const std::size_t others = usize(several()) - 1;
@@ -107,7 +108,7 @@ TEST_CASE("cache: what has not changed is not copied again; every change is seen
   const DataParallel without = uncached(model);
   (void)without(rows());
   CHECK(without.replicate_bytes() == ReplicateBytes{});
-  // in place, by the optimizer, by loading, by moving, by another handle
+  // changes in place, by the optimizer, by loading, by moving, and through another handle
   constexpr std::size_t bias = 3 * sizeof(float);
   unrecorded([&] { model.module.fc2.bias.add_(1.0); });
   check_forward(model, bias);
@@ -128,7 +129,7 @@ TEST_CASE("cache: what has not changed is not copied again; every change is seen
   model.module.fc2.bias = nn::Parameter(full({3}, 2.0, {.device = device(0)}));
   check_forward(model, bias);
   if (device(0).type() != DeviceType::cpu) return;
-  // A pointer that was asked for may be written at any time.
+  // A pointer from data<T>() may be written at any time.
   for (const float value : {7.0F, 8.0F}) {
     model.module.fc2.bias.data<float>()[1] = value;
     check_forward(model, bias);
@@ -164,7 +165,7 @@ TEST_CASE("cache: written buffers are fresh; a graph keeps its weights", "[cache
     eval(fresh);
     CHECK_SAME_BITS(normed(rows(step + 9)), fresh(rows(step + 9)));
   }
-  // Evaluation, then training, whose replicas write the buffers that the first graph has saved.
+  // Evaluation, then training, where replicas write the buffers that the first graph has saved.
   DataParallel kept =
       cached(nn::Sequential(nn::Linear(4, 6), nn::BatchNorm1d(6), nn::Linear(6, 2)));
   DataParallel kept_plain = uncached(kept);
@@ -191,7 +192,7 @@ TEST_CASE("cache: training with and without is the same to the bit", "[cache]") 
       }
       sgd.step();
       other.step();
-      (void)model(x);  // a forward more finds everything in place
+      (void)model(x);  // another forward finds everything in place
     }
     check_same(parameters(model), parameters(plain));
   }
@@ -234,7 +235,7 @@ TEST_CASE("cache: what is sent to one device is sent to all, and counted so", "[
   const Tensor few = random_tensor({2, 4}, DType::float32, device(0), 3);  // for two of the devices
   CHECK_CLOSE(model(few), model.module(few), (Tolerance{1e-6, 1e-6}));
   CHECK(model.replicate_bytes().copied == kBytes);
-  check_forward(model, kBytes);  // the third has none of them
+  check_forward(model, kBytes);  // the third device has none of them
   check_forward(model, 0);
 }
 

@@ -1,5 +1,5 @@
-// What a module finds when it runs as a replica, and what is left of it: after a step, after one
-// that failed, and after one that had no memory.
+// What a module sees when it runs as a replica, and what remains of it after a step, after a failed
+// step, and after one without memory.
 #include "group.hpp"
 
 namespace braid::test::on_device {
@@ -10,7 +10,7 @@ constexpr std::string_view kNoEffect =
     "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The "
     "parameters are copied (in a differentiable manner) from the original "
     "module. This means they are not leaf nodes in autograd and so don't accumulate gradients.";
-/// A module without parameters has nothing to warn about here: PyTorch's own test has none.
+/// Has a parameter, because a module without one gives no warning here; PyTorch's test has none.
 struct ZeroGrad : nn::Module {
   nn::Parameter weight{ones({1})};
   Tensor operator()(const Tensor& x) const {
@@ -24,14 +24,14 @@ const Tensor& item(const std::vector<nn::Parameter>& list, int k) { return list.
 template <class Map> const Tensor& item(const Map& map, int k) {
   return map.at(k == 0 ? "str_key" : "other");
 }
-std::vector<double> p1, p2;         // what the replicas have to find
-std::atomic<int> checked{0};        // replicas
-std::atomic<bool> expects_history;  // not in the module itself
+std::vector<double> p1, p2;         // expected values in the replicas
+std::atomic<int> checked{0};        // number of replicas
+std::atomic<bool> expects_history;  // false in the module itself
 template <class Data> struct Holder : nn::Module {
   Data data;
   explicit Holder(Data d) : data(std::move(d)) {}
   Tensor operator()(const Tensor& x) const {
-    for (const int k : {0, 1}) {  // on a worker: what fails is thrown
+    for (const int k : {0, 1}) {  // this may run on a worker, so failures are thrown
       const Tensor& p = item(data, k);
       check(numbers(p) == (k == 0 ? p1 : p2), "expected the parameter's numbers");
       check(p.requires_grad(), "expected a parameter that requires a gradient");
@@ -62,7 +62,7 @@ template <class Data> void check_held(const Data& data) {
 
 using Network = nn::Sequential<nn::Linear, nn::ReLU, nn::Linear>;
 
-/// A step of a network over n devices, again and again with less than it needs.
+/// A step of a network over n devices, repeated with less memory than it needs.
 struct Tight {
   int n;
   Tensor x, labels;
@@ -81,9 +81,10 @@ struct Tight {
     before = in_use();
   }
   void step() const { nn::cross_entropy(model(x), labels).backward(); }
-  /// Steps with limit(1), limit(2), … until one has enough; limit(0) takes the limit away. Each
-  /// other one fails for want of memory of that device, and leaves nothing; the last is as if none
-  /// had failed. `limit` returns the capacity that an error has to name, or 0. How many failed.
+  /// Runs steps with limit(1), limit(2), … until one has enough memory; limit(0) removes the limit.
+  /// Each earlier step must fail for lack of memory on that device and leave nothing behind. The
+  /// last one must give the same result as without failures. `limit` returns the capacity that an
+  /// error has to name, or 0. Returns how many steps failed.
   int until_it_works(Device tight, const std::function<std::size_t(int)>& limit) const {
     int failed = 0;
     for (bool worked = false; !worked;) {
@@ -117,7 +118,7 @@ struct Tight {
 }  // namespace
 
 ACCEPTANCE("T10: no replica is left after a forward, or a step") {
-  // PyTorch looks for cycles of references; here every device's memory is counted.
+  // PyTorch's test looks for reference cycles; this one counts every device's memory.
   for (const std::vector<Device>& ids : orders()) {
     for (const bool cache : {false, true}) {
       const std::vector<std::size_t> empty_devices = in_use();
@@ -128,7 +129,7 @@ ACCEPTANCE("T10: no replica is left after a forward, or a step") {
         const Tensor x = ones({static_cast<std::int64_t>(ids.size()), 6}, {.device = ids.front()});
         const std::vector<std::size_t> before = in_use();
         (void)model(x);
-        // with a cache the copies of the weights, and nothing else
+        // with a cache only the copies of the weights remain
         const std::vector<std::size_t> kept = in_use();
         for (std::size_t i = 0; i < kept.size(); ++i) {
           const bool has_copies =
@@ -137,7 +138,7 @@ ACCEPTANCE("T10: no replica is left after a forward, or a step") {
         }
         {
           const Tensor y = model(x);
-          // its graph holds the replicas' inputs and weights
+          // the graph of y holds the replicas' inputs and weights
           for (const Device d : ids) CHECK(memory_stats(d).in_use > kept[usize(d.index())]);
         }
         {
@@ -174,7 +175,7 @@ ACCEPTANCE("T11: without gradients, in the replicas too; what they assert reache
         const NoGrad guard;
         CHECK_SAME_BITS(call(), x);
       }
-      if (ids.size() == 1) {  // the module itself
+      if (ids.size() == 1) {  // the module itself runs
         CHECK_THROWS_TEXT(std::logic_error, "expected no gradients", call());
         continue;
       }
@@ -197,7 +198,7 @@ ACCEPTANCE("T27: zero_grad in a replica warns that it has no effect") {
     (void)model(random_tensor({4, 3, 6, 5}));
     const std::size_t replicas = ids.size() > 1 ? chunk_sizes(4, ids.size()).size() : 0;
     CHECK(warnings_with(kNoEffect) - before == static_cast<int>(replicas));
-    // on one device it is the module itself
+    // on one device the module itself runs
     CHECK(model.module.weight.grad().defined() == (replicas > 0));
   }
 }
@@ -221,8 +222,8 @@ ACCEPTANCE("T31: a list and a dict of parameters in replicas") {
 }
 
 ACCEPTANCE("C6: the text of an exception") {
-  // LibTorch throws the original; here its text comes after the replica and the device, and the
-  // original is below. No tensor is left.
+  // LibTorch throws the original. Here its text follows the replica and the device, and the
+  // original is nested. No tensor remains.
   const Made module = home(Made([](const Tensor& weight, const Tensor& part) -> Tensor {
     const Tensor y = part * weight;
     throw std::runtime_error("Badness!");

@@ -10,7 +10,7 @@ using parallel::replicate;
 
 namespace {
 
-/// Every kind of tensor field, a tie, and plain fields.
+/// Every kind of tensor field, a tied parameter, and plain fields.
 struct Kinds : nn::Module {
   nn::Parameter weight{randn({3, 4})}, frozen{randn({2, 2}), false}, tied{zeros({3, 4})}, none;
   nn::Buffer seen{zeros({2})}, steps{zeros({1}, {.dtype = DType::int64})};
@@ -25,8 +25,8 @@ struct Kinds : nn::Module {
 }  // namespace
 
 ACCEPTANCE("C3: replicas have equal values in memory of their own") {
-  // LibTorch clones for the first device too, and loses what it writes; here replica 0 shares the
-  // module's memory, as in Python.
+  // LibTorch also clones for the first device, so in-place writes are lost. Here replica 0 shares
+  // the module's memory, as in Python.
   for (const std::vector<Device>& ids : orders()) {
     const Kinds model = placed_on(Kinds(), ids.front());
     const std::vector<Kinds> replicas = replicate(model, ids);
@@ -47,11 +47,11 @@ ACCEPTANCE("C3: replicas have equal values in memory of their own") {
       }
       CHECK(replicas[i].name == "kinds");
       CHECK(parameters(replicas[i]).size() == parameters(model).size());
-      // tied parameters stay tied, and are copied once
+      // tied parameters stay tied and are copied once
       CHECK(replicas[i].tied.id() == replicas[i].weight.id());
       CHECK(replicas[i].tied.id()->tied);
     }
-    // What replica 0 writes in place stays, what others write vanishes.
+    // In-place writes of replica 0 are kept; those of the others are lost.
     for (std::size_t i = 0; i < ids.size(); ++i) {
       replicas[i].seen.add_(10.0 + static_cast<double>(i));
       replicas[i].calls = 5;
@@ -129,13 +129,12 @@ TEST_CASE("replicate: parameters go through one recorded op", "[replicate]") {
       CHECK_FALSE(replica.constant.requires_grad());
       total = total + (replica.scale * static_cast<double>(i + 1)).sum().to(device(0));
     }
-    // A parameter's copy cannot be changed in place where that would be recorded, nor without a
-    // trace.
+    // A parameter's copy cannot be changed in place: neither recorded, nor untracked.
     CHECK_THROWS_AS(replicas[0].weight.add_(1.0), AutogradError);
     total.backward();
     CHECK(numbers(model.scale.grad()) == std::vector<double>(3, n * (n + 1) / 2.0));
     CHECK_FALSE(model.weight.grad().defined());
-    // The gradient of both uses of what is tied arrives once, in the one parameter.
+    // The gradients of both uses of a tied parameter are summed once, in that parameter.
     total = tensor(0.0);
     for (const Kinds& replica : replicate(model, group(n)))
       total = total + (replica.weight.sum() + replica.tied.sum()).to(device(0));
@@ -178,13 +177,13 @@ TEST_CASE("replicate: copies lie in flat buffers by type, with own versions", "[
                                     empty({0, 2}),           counting({7, 3}).t()};
   const std::uint64_t allocations = memory_stats(device(1)).allocations;
   const std::vector<std::vector<Tensor>> copies = broadcast_tensors(tensors, group(2));
-  // 8 MiB of float32; float64; 4 MiB of float32 and what is small; the large one
+  // 8 MiB of float32; float64; 4 MiB of float32 and the small ones; the large one
   CHECK(memory_stats(device(1)).allocations - allocations == 4);
   const auto address = [&](std::size_t k) {
     return static_cast<const char*>(copies[1][k].id()->data());
   };
   CHECK(address(2) - address(0) == 4 * million);  // together: 8 of 10 MiB
-  // the third is in the next, the large one between them alone
+  // the third is in the next buffer; the large one between them is alone
   CHECK(address(5) - address(3) == 4 * million);
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     CHECK_SAME_BITS(copies[1][k].to(device(0)), tensors[k]);
@@ -214,9 +213,9 @@ TEST_CASE("replicate: the gradient is the sum in the fixed tree order", "[replic
         for (std::size_t k = 0; k < values[i].size(); ++k) values[i][k] += values[i + distance][k];
     CHECK(model.weight.grad().to_vector<float>() == values[0]);
     CHECK_FALSE(model.bias.grad().defined());
-    // what the caller holds is only read
+    // tensors of the caller are only read
     for (const Tensor& seed : seeds) CHECK(seed.version() == 0);
-    for (int used = 0; used < n; ++used) {  // only one of them
+    for (int used = 0; used < n; ++used) {  // only one replica is used
       zero_grad(model);
       const std::vector<nn::Linear> replicas = replicate(model, group(n));
       (replicas[usize(used)].weight * 3.0).sum().backward();
@@ -237,7 +236,7 @@ TEST_CASE("replicate: gradients of gradients", "[replicate][autograd]") {
     };
     CHECK_GRAD(f, random_tensor({2, 3}, DType::float64, {}, 1, -1, 1).requires_grad_(),
                random_tensor({2, 3}, DType::float64, {}, 2).requires_grad_());
-    // each tensor used on one device only
+    // each tensor is used on one device only
     const auto partly = [n](const Tensor& a, const Tensor& b) {
       const auto copies = broadcast_tensors(std::vector<Tensor>{a, b}, group(n));
       return std::vector<Tensor>{copies.front()[0] * copies.front()[0],

@@ -16,7 +16,7 @@ using parallel::ReplicaStep;
 namespace {
 
 int several() { return up_to(3); }
-/// One device has no part in what is sent.
+/// Nothing is sent to the first device.
 std::size_t unless_first(int replica, std::size_t bytes) { return replica == 0 ? 0 : bytes; }
 bool has(const MeasuredRun& run, const std::function<bool(const trace::Record&)>& f) {
   return std::any_of(run.spans.begin(), run.spans.end(), f);
@@ -58,7 +58,7 @@ TEST_CASE("report: every replica's phases add up to the step; bytes", "[report]"
       return s.phase == trace::Phase::step && s.step == r.step &&
              r.seconds.total() == Approx(static_cast<double>(s.end - s.begin) * 1e-9).epsilon(1e-6);
     }));
-    // The optimizer changes all weights, so that each step sends them again.
+    // The optimizer changes all weights, so each step sends them again.
     CHECK(r.replicate_bytes == unless_first(r.replica, steps.bytes()));
     CHECK(r.cached_bytes == 0);
     CHECK(r.reduce_bytes == unless_first(r.replica, steps.bytes()));
@@ -70,9 +70,9 @@ TEST_CASE("report: every replica's phases add up to the step; bytes", "[report]"
                s.device == r.device && s.step == r.step && s.end > s.begin;
       }));
   }
-  // but for the rows that are on the first device already
+  // all rows except those already on the first device
   CHECK(scattered == (kRows - kRows / n) * 16 * sizeof(float));
-  // On devices with clocks of their own, spans have their time.
+  // On devices with clocks, spans have the devices' time.
   const bool clocks = device_clock(device(0)) != nullptr;
   for (const trace::Record& r : run.spans)
     CHECK(r.clock == (clocks ? trace::Clock::device : trace::Clock::host));
@@ -93,8 +93,8 @@ TEST_CASE("report: several forwards of a step, copies of weights once", "[report
     }
     if (forwards < 3) recording.count_memory(steps.model());
   }
-  CHECK(report.runs()[2].memory.empty());  // was not counted
-  // Weights that nobody changes are found in the cache.
+  CHECK(report.runs()[2].memory.empty());  // not counted
+  // Unchanged weights are found in the cache.
   for (const ReplicaStep& r : report.runs().front().replicas) {
     const std::size_t bytes = unless_first(r.replica, steps.bytes());
     CHECK(r.replicate_bytes == (r.step == 0 ? bytes : 0));
@@ -123,13 +123,13 @@ TEST_CASE("report: memory of each device by kind", "[report]") {
   const DeviceMemory& first = with.front();
   CHECK(first.parameters == steps.bytes());
   CHECK(first.gradients == steps.bytes());
-  // momentum, and the counts of steps on the host
+  // momentum, and the step counts on the host
   CHECK(first.optimizer == steps.bytes() + (on_cpu() ? 4 * sizeof(std::int64_t) : 0));
   CHECK(first.replica_cache == 0);
   CHECK(first.outputs == usize(kRows * 4) * sizeof(float));
   for (std::size_t i = 0; i < with.size(); ++i) {
     CAPTURE(i);
-    // What tanh and the second layer keep: at least the hidden rows.
+    // tanh and the second layer keep at least the hidden rows.
     CHECK(with[i].activations >= usize(kRows * kWidth) / with.size() * sizeof(float));
     CHECK(with[i].activations < usize(16 * kRows * kWidth) * sizeof(float));
     CHECK(with[i].peak >= with[i].activations + with[i].parameters);
@@ -143,7 +143,7 @@ TEST_CASE("report: memory of each device by kind", "[report]") {
 
 TEST_CASE("report: with local updates every device steps, and holds weights", "[report]") {
   if (several() < 2) return;
-  const ReportSteps like(several(), 30, 32);  // the same model
+  const ReportSteps like(several(), 30, 32);  // with the same model
   const DataParallel model(clone(like.model().module), like.devices(),
                            DataParallelOptions{.update = parallel::Update::local});
   parallel::LocalUpdate optimizer(model, [](const std::vector<Tensor>& p) {
@@ -166,11 +166,11 @@ TEST_CASE("report: with local updates every device steps, and holds weights", "[
     CHECK(r.seconds.optimizer > 0);
     CHECK(r.seconds.reduce > 0);
     CHECK(r.seconds.replicate > 0);
-    // the copies were there before the run
+    // the copies existed before the run
     CHECK(r.replicate_bytes == 0);
-    // what the forward found; the step sends nothing
+    // found by the forward; the step sends nothing
     CHECK(r.cached_bytes == unless_first(r.replica, like.bytes()));
-    // gradients come, their sums go
+    // gradients are received, sums are sent
     CHECK(r.reduce_bytes == unless_first(r.replica, 2 * like.bytes()));
   }
   for (std::size_t i = 0; i < run.memory.size(); ++i) {
@@ -229,13 +229,13 @@ TEST_CASE("report: predictions are of the time that was set, by the other runs a
   ReportSteps(2, 64, 64).record(report, 6, kSet);
   const std::vector<Prediction> list = report.predictions();
   REQUIRE(list[3].predicted_apart);
-  // the recorded steps would say thousands of times as much
+  // a prediction from the recorded steps would be thousands of times as high
   CHECK(*list[3].predicted_apart < 10 * 64 / kSet);
   DataParallelReport others;
   ReportSteps(1, 48, 8).record(others, 2, 15e-3);
   ReportSteps(2, 48, 8).record(others, 2, 10e-3);
   ReportSteps(2, 96, 8).record(others, 2, 18e-3);
-  others.add_independent(2, 24, 9e-3);  // beside T(1) of 24 rows, when that is there
+  others.add_independent(2, 24, 9e-3);  // used with T(1) of 24 rows, once that exists
   const auto apart = [&](double seconds) {
     DataParallelReport with = others;
     ReportSteps(1, 24, 8).record(with, 2, seconds);
@@ -259,10 +259,10 @@ TEST_CASE("report: the prediction of a run stands beside its measurement", "[rep
     CHECK(p.terms.total() == Approx(static_cast<double>(p.batch) / p.predicted));
     CHECK((p.devices > 1 || !p.break_even));
   }
-  // of one other run nothing is said
+  // a single other run gives no prediction
   CHECK(list[0].predicted_apart.has_value() == (several() > 1));
   if (list[0].predicted_apart) CHECK(*list[0].predicted_apart != list[0].predicted);
-  // A run that was only timed has no terms, so no prediction; an empty report has none at all.
+  // A run that was only timed has no terms, so no prediction; an empty report has none either.
   { (void)report.record(group(1), 5); }
   CHECK(report.predictions().size() == list.size());
   CHECK(DataParallelReport().predictions().empty());

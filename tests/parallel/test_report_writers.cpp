@@ -1,4 +1,4 @@
-// What the report writes: JSON and traces that a strict reader takes, tables, and a page that no
+// The report's output: JSON and traces that a strict parser accepts, tables, and a page that no
 // name can break.
 #include <cstdlib>
 
@@ -18,7 +18,7 @@ constexpr const char* kHostile =
     "</script><script>window.stolen = 1</script><img src=x onerror='window.stolen = 1'>\"'&\x01 "
     "\xff \xe2\x80\xa8 <!--";
 
-/// Runs on one device and on more, timed, with ceilings.
+/// Runs on one device and on several, timed, with ceilings.
 DataParallelReport measured(const std::string& title) {
   DataParallelReport report(title);
   const int steps = emulated() ? 2 : 5;
@@ -45,7 +45,7 @@ std::size_t count(std::string_view text, std::string_view what) {
     ++found;
   return found;
 }
-/// The numbers inside a page.
+/// The data inside a page.
 JsonValue data_of(std::string_view page) {
   const std::size_t from = page.find("id=\"data\">") + 10;
   return parse_json(page.substr(from, page.find("</script>", from) - from));
@@ -119,7 +119,7 @@ TEST_CASE("report: the trace has every span; events of a track nest", "[report]"
   for (auto& [track, list] : tracks) {
     CAPTURE(track.first, track.second);
     std::vector<double> open;
-    constexpr double kRounding = 1e-5;  // us: of doubles; times are whole ns
+    constexpr double kRounding = 1e-5;  // us: rounding of doubles; times are whole ns
     for (const auto& [begin, end] : list) {
       while (!open.empty() && open.back() <= begin + kRounding) open.pop_back();
       CHECK((open.empty() || end <= open.back() + kRounding));
@@ -176,7 +176,7 @@ TEST_CASE("report: no name ends the page's script; nothing is fetched", "[report
   const std::string page = hostile().html();
   const std::pair<const char*, std::size_t> counts[] = {
       {"<script", 2}, {"</script>", 2}, {"<img", 0},
-      {"<!--", 0},    {"https://", 0},  {"http://", 1}};  // the name of SVG's namespace
+      {"<!--", 0},    {"https://", 0},  {"http://", 1}};  // SVG's namespace
   for (const auto& [what, times] : counts) {
     INFO(what);
     CHECK(count(page, what) == times);
@@ -194,7 +194,7 @@ TEST_CASE("report: no name ends the page's script; nothing is fetched", "[report
 
 TEST_CASE("report: the page draws three steps after the first, and 6000 spans", "[report]") {
   struct Case {
-    int steps, spans;  // of each step, its own included
+    int steps, spans;  // spans of each step, including the step's own
     std::vector<double> shown;
     std::size_t drawn;
   };
@@ -221,7 +221,7 @@ TEST_CASE("report: the page draws three steps after the first, and 6000 spans", 
 TEST_CASE("report: write puts four files beside each other, or says where it cannot", "[report]") {
   const TemporaryFolder folder;
   DataParallelReport report("files");
-  ReportSteps(1, 8, 8).record(report, 2);  // one run: nothing is known of several devices
+  ReportSteps(1, 8, 8).record(report, 2);  // one run: no data about several devices
   report.write(folder / "split-report");
   CHECK(folder.names().size() == 4);
   CHECK(read_file(folder / "split-report.txt") == report.text());
@@ -231,7 +231,7 @@ TEST_CASE("report: write puts four files beside each other, or says where it can
   CHECK_THROWS_TEXT(IoError, "*nowhere*", report.write(folder / "nowhere/split-report"));
 }
 
-// Hidden: parallel.report_page (report_page.sh) opens what it writes in a browser.
+// Hidden: parallel.report_page (report_page.sh) opens the output in a browser.
 TEST_CASE("report: the pages for the browser's test", "[.report_page]") {
   const char* const folder = std::getenv("BRAID_REPORT_DIR");
   REQUIRE(folder);

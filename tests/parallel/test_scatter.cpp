@@ -1,4 +1,4 @@
-// scatter: the chunks, what is walked, and the way back.
+// scatter: the chunks, the traversed types, and gradients.
 #include <unordered_map>
 
 #include "group.hpp"
@@ -22,7 +22,7 @@ struct Batch {
   std::pair<Tensor, int> pair;
   std::array<Tensor, 1> array;
   std::unordered_map<int, Tensor> hashed;
-  // nothing to cut
+  // nothing to split
   List no_list = {};
   Map no_map = {};
   std::tuple<> nothing = {};
@@ -38,7 +38,7 @@ Sizes64 rows(const std::vector<Tensor>& parts) {
   return sizes;
 }
 
-/// From there along every dim: the chunks, their gradients, and gradients of gradients.
+/// Scatters from a device along every dim: chunks, gradients, and gradients of gradients.
 void check_scatter(Device from) {
   for (const std::vector<Device>& ids : orders()) {
     for (const int dim : {0, 1, -1}) {
@@ -61,7 +61,7 @@ void check_scatter(Device from) {
       CHECK(start == x.size(dim));
     }
     if (ids.size() < 2) continue;
-    // a chunk that nobody uses gives zeros
+    // an unused chunk gives zeros
     const Tensor x = counting({4, 4}, DType::float64, from).requires_grad_();
     const Tensor used = scatter(x, ids)[0];
     used.backward(ones_like(used) * 2.0);
@@ -160,7 +160,7 @@ TEST_CASE("scatter: the chunk table", "[scatter]") {
 
 TEST_CASE("scatter: a chunk on its own device is a view, the others are copies", "[scatter]") {
   for (int n = 2; n <= device_count(); ++n) {
-    for (int at = 0; at < n; ++at) {  // where the source is
+    for (int at = 0; at < n; ++at) {  // the device of the source
       const Tensor x = counting({2 * n, 3}, DType::float64, device(at));
       const std::vector<Tensor> parts = scatter(x, group(n));
       for (int i = 0; i < n; ++i) CHECK((parts[usize(i)].storage() == x.storage()) == (i == at));
@@ -188,7 +188,7 @@ TEST_CASE("scatter: containers are walked, plain fields go everywhere", "[scatte
       const std::int64_t size = part.image.size(0);
       const std::vector<double> expected = numbers(x.narrow(0, start, size));
       REQUIRE(part.list.size() == 2);
-      CHECK(part.list[0].id() == part.list[1].id());  // the same tensor is cut once
+      CHECK(part.list[0].id() == part.list[1].id());  // the same tensor is split once
       for (const Tensor& t : {part.image, part.mask.value(), part.list[0], part.map.at("a"),
                               part.map.at("b"), part.pair.first, part.array[0], part.hashed.at(3)})
         CHECK(numbers(t) == expected);
@@ -205,13 +205,13 @@ TEST_CASE("scatter: containers are walked, plain fields go everywhere", "[scatte
       start += size;
     }
     CHECK(start == 16);
-    // nothing to cut is one call on the first device
+    // without anything to split there is one call, on the first device
     CHECK(scatter(std::tuple<>(), group(n)).size() == 1);
     CHECK(scatter(std::tuple(1, std::string("a")), group(n)).size() == 1);
     CHECK(scatter(tensor(2.0), group(n)).size() == 1);
     CHECK(scatter(Tensor(), group(n)).size() == 1);
   }
-  // A source in other memory order.
+  // A source with another memory layout.
   const Tensor t = counting({6, 8}).t();
   const Tensor last = scatter(t, devices(), -1).back();
   CHECK(numbers(last) == numbers(t.narrow(1, 6 - last.size(1), last.size(1))));
@@ -228,7 +228,7 @@ TEST_CASE("scatter: different numbers of chunks are an error that names both", "
     const auto parts = scatter(std::tuple(counting({2, 1}), 5, std::string("text")), group(n));
     CHECK(parts.size() == 2);
     for (const auto& part : parts) CHECK(std::get<1>(part) == 5);
-    // Sizes may differ as long as the numbers of chunks agree.
+    // Sizes may differ if the numbers of chunks are equal.
     CHECK(scatter(std::tuple(counting({2 * n, 1}), counting({2 * n - 1, 1})), group(n)).size() ==
           usize(n));
   }

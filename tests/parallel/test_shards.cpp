@@ -7,7 +7,7 @@ using parallel::MergeBuffers;
 
 namespace {
 
-/// Everything that looks at the whole batch: statistics, masks, a weight that is used twice.
+/// Everything that depends on the whole batch: statistics, masks, a weight that is used twice.
 struct Images : nn::Module {
   nn::Conv2d conv{1, 3, 3};
   nn::BatchNorm2d norm{3};
@@ -47,7 +47,7 @@ struct Attends : nn::Module {
   BRAID_FIELDS(layer)
 };
 
-/// One result used three times, a strided weight, a field that forward writes.
+/// A result used three times, a strided weight, a field that forward writes.
 struct Uses : nn::Module {
   nn::Parameter weight{random_tensor({40, 5}, DType::float32, {}, 8).t()};
   Tensor noted = zeros({40}), scale = random_tensor({15}, DType::float32, {}, 10);
@@ -59,7 +59,7 @@ struct Uses : nn::Module {
   BRAID_FIELDS(weight, noted, scale)
 };
 
-/// An argument without dimensions, a buffer that replicas write.
+/// An argument without dimensions, and a buffer that replicas write.
 struct Scaled : nn::Module {
   nn::Linear fc{3, 2};
   nn::Buffer seen{zeros({3})};
@@ -77,7 +77,8 @@ template <class O, class Options> MakeOptimizer maker(Options options) {
 }
 MakeOptimizer sgd() { return maker<optim::SGD>(optim::SgdOptions{.lr = 0.05, .momentum = 0.9}); }
 
-/// Parameters and buffers after a step with each batch have the same bits over any devices.
+/// Checks that parameters and buffers after a step with each batch have the same bits over any
+/// number of devices.
 template <class M>
 void check_training(const M& start, const DataParallelOptions& options,
                     const std::vector<Tensor>& batches, const MakeOptimizer& make) {
@@ -148,7 +149,7 @@ TEST_CASE("shards: the same bits: strided weight, fields, sums of chunks", "[sha
     (out * out).sum().backward();
     return {out, model.module.weight.grad(), model.module.noted};
   });
-  // along dim 1, where memory has gaps on the first device
+  // along dim 1, where chunks on the first device are not contiguous
   const Made sums = home(Made([](const Tensor& weight, const Tensor& part) {
     return part * weight * (part.sum() + part.sum({0}) + part.mean({1}, true));
   }));
@@ -193,7 +194,7 @@ TEST_CASE("shards compute what one device computes, with its statistics", "[shar
   CHECK_CLOSE(norm.running_mean, plain.norm.running_mean, (Tolerance{1e-10, 1e-11}));
   CHECK_CLOSE(norm.running_var, plain.norm.running_var, (Tolerance{1e-10, 1e-11}));
   CHECK(norm.num_batches_tracked.item<int>() == 1);
-  // In evaluation, and the gradient of a gradient.
+  // Evaluation, and the gradient of a gradient.
   eval(model);
   eval(plain);
   CHECK_CLOSE(model(x), plain(x2), (Tolerance{1e-9, 1e-10}));
@@ -225,7 +226,7 @@ TEST_CASE("shards: min(shards, rows) by the balanced rule, in order", "[shards]"
 TEST_CASE("shards: one that fails is named, and the next call works", "[shards]") {
   struct Fails : nn::Module {
     nn::BatchNorm1d norm{2};
-    int mark = -1;  // in the rows of the shard that fails
+    int mark = -1;  // the value in the rows of the failing shard
     bool after = false;
     Tensor operator()(const Tensor& x) const {
       const bool fails = static_cast<int>(x.max().item<double>()) == mark;

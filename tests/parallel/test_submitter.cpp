@@ -1,5 +1,5 @@
-// The one thread that calls NCCL: who runs on it, in which order, and what becomes of work that
-// nobody waits for any more. It needs no device.
+// The thread that calls NCCL: which work runs on it, in which order, and what happens to work that
+// no caller waits for any more. Needs no device.
 #include "communicator/nccl/submitter.hpp"
 
 #include <algorithm>
@@ -26,19 +26,19 @@ using parallel::nccl::submit;
 namespace {
 
 using namespace std::chrono_literals;
-constexpr std::chrono::seconds kLong{20};        // for what has to come
-constexpr std::chrono::milliseconds kShort{30};  // for what does not
+constexpr std::chrono::seconds kLong{20};        // for events that must happen
+constexpr std::chrono::milliseconds kShort{30};  // for events that must not
 
 bool never() { return false; }
 
-/// True once f() is, within kLong.
+/// Waits up to kLong for f() to be true; returns whether it was.
 template <class F> bool comes(const F& f) {
   for (const auto until = Clock::now() + kLong; !f(); std::this_thread::sleep_for(1ms))
     if (Clock::now() >= until) return false;
   return true;
 }
 
-/// The thread that runs work now.
+/// Returns the thread that runs work now.
 std::thread::id thread_of_work() {
   const auto id = std::make_shared<std::thread::id>();
   return submit([id] { *id = std::this_thread::get_id(); }, Clock::now() + kLong, never) ==
@@ -47,13 +47,13 @@ std::thread::id thread_of_work() {
              : std::thread::id();
 }
 
-/// Work that a thread of its own gives.
+/// Work that is submitted by a separate thread.
 class Given {
  public:
   Given(std::function<void()> work, Clock::duration limit)
       : thread_([this, limit, w = std::move(work), s = state_]() mutable {
           ended_ = submit(std::move(w), Clock::now() + limit, [s] {
-            s->asked = true;  // behind its place in the queue
+            s->asked = true;  // called after it is queued
             return s->stop.load();
           });
         }) {}
@@ -81,7 +81,7 @@ class Given {
   std::thread thread_;
 };
 
-/// Work that hangs until it is let go. It owns its state, as submit() asks for.
+/// Work that hangs until it is released. It owns its state, as submit() requires.
 class Hanging {
   struct State {
     std::atomic<bool> begun{false}, go{false};
@@ -106,9 +106,9 @@ class Hanging {
   [[nodiscard]] bool begun() const {
     return comes([this] { return state_->begun.load(); });
   }
-  [[nodiscard]] std::thread::id thread() const { return state_->thread; }  // once it has begun
+  [[nodiscard]] std::thread::id thread() const { return state_->thread; }  // after it began
   void go() { state_->go = true; }
-  /// It was let go, has come back, and its work was destroyed.
+  /// True once it was released, has returned, and its work was destroyed.
   [[nodiscard]] bool gone() const {
     return comes([this] { return state_.use_count() == 1; });
   }
@@ -119,7 +119,7 @@ class Hanging {
 TEST_CASE("submitter: all work runs on one other thread, in order", "[submitter]") {
   constexpr int kThreads = 4, kEach = 50;
   struct Seen {
-    std::set<std::thread::id> ran_on;  // without a lock: one thread at a time is what is tested
+    std::set<std::thread::id> ran_on;  // without a lock: the test is that one thread at a time runs
     std::vector<int> of[kThreads];
     std::atomic<int> inside{0}, most{0};
   };
@@ -181,7 +181,7 @@ TEST_CASE("submitter: work that hangs is given up with its thread", "[submitter]
     CHECK(behind.ended() == Ended::yes);
     CHECK(*ran_on != std::thread::id());
     CHECK(*ran_on != hung.thread());
-    // Where it comes back it is not used again.
+    // A thread that returns is not used again.
     hung.go();
     CHECK(hung.gone());
     for (int i = 0; i < 20; ++i) CHECK(thread_of_work() == *ran_on);
@@ -192,7 +192,7 @@ TEST_CASE("submitter: the next work makes the new thread where none waited", "[s
   Hanging hung(kShort);
   REQUIRE(hung.begun());
   CHECK(hung.given.ended() == Ended::late);
-  const std::thread::id next = thread_of_work();  // while it still hangs
+  const std::thread::id next = thread_of_work();  // while the work still hangs
   CHECK(next != std::thread::id());
   CHECK(next != hung.thread());
   CHECK(thread_of_work() == next);
@@ -206,12 +206,12 @@ TEST_CASE("submitter: what is late or stopped before it begins never begins", "[
   CHECK(submit(work, Clock::now() + kShort, never) == Ended::late);
   CHECK(submit(work, Clock::now() - 1s, never) == Ended::late);
   CHECK(submit(work, Clock::now() + kLong, [] { return true; }) == Ended::stopped);
-  CHECK(begun.use_count() == 2);  // `work` and this
+  CHECK(begun.use_count() == 2);  // `work` and this variable
   first.go();
   CHECK(first.given.ended() == Ended::yes);
   CHECK(thread_of_work() == first.thread());
   CHECK(*begun == 0);
-  CHECK(submit(work, Clock::now() + kLong, never) == Ended::yes);  // and all of it would have shown
+  CHECK(submit(work, Clock::now() + kLong, never) == Ended::yes);  // the queue is empty
   CHECK(*begun == 1);
 }
 
@@ -229,7 +229,7 @@ TEST_CASE("submitter: what the work owned is gone when submit() returns", "[subm
 }
 
 TEST_CASE("submitter: a forked child has a thread of its own", "[submitter]") {
-  if (BRAID_TSAN) return;  // it allows no threads behind a fork
+  if (BRAID_TSAN) return;  // TSan allows no threads after a fork
   Hanging hung(kLong);
   REQUIRE(hung.begun());
   CHECK(in_child([parent = hung.thread()] {

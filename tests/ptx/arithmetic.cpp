@@ -1,4 +1,4 @@
-// Sums, products, comparisons and bits.
+// Sums, products, comparisons and bit operations.
 #include "ptx/decode.hpp"
 #include "ptx/float.hpp"
 
@@ -19,7 +19,7 @@ template <class T> T high(T a, T b) {
   using Product = std::conditional_t<std::is_signed_v<T>, __int128, Wide>;
   return static_cast<T>((Product(a) * Product(b)) >> kWidth<T>);
 }
-/// What is not defined for b = 0 has all bits set, as on the hardware.
+/// Division by 0, which is undefined, returns all bits set, as on the hardware.
 template <class T> T quotient(T a, T b) {
   if (b == 0) return static_cast<T>(-1);
   if constexpr (std::is_signed_v<T>)
@@ -73,7 +73,7 @@ template <class T> T leading_zeros(T a) {
   while (n < kWidth<T> && (a >> (kWidth<T> - 1 - n) & 1) == 0) ++n;
   return n;
 }
-/// Four bytes of the eight of b:a; bit 3 of a choice: the byte's sign, eight times.
+/// Chooses four bytes of the eight of b:a. Bit 3 of a choice replicates the byte's sign bit.
 template <class T> T choose_bytes(T a, T b, T choices) {
   const std::uint64_t bytes = std::uint64_t(b) << 32 | a;
   std::uint64_t result = 0;
@@ -108,8 +108,8 @@ template <Op op, class T> T integer(T a, T b, T c) {
   if constexpr (op == Op::prmt) return choose_bytes(a, b, c);
 }
 
-/// d = op(a, b, c). Of floating point: subnormal inputs and results as .ftz says, a rounding of its
-/// own, and the one NaN that the hardware makes.
+/// d = op(a, b, c). For floating point: .ftz for subnormal inputs and results, the rounding of the
+/// instruction, and the single NaN that the hardware produces.
 template <Op op> struct Compute {
   template <class T> static Next run(Thread& t, const Instruction& i) {
     const T a = get<T>(t.r[i.a]), b = get<T>(t.r[i.b]), c = get<T>(t.r[i.c]);
@@ -125,7 +125,7 @@ template <Op op> struct Compute {
     return Next::go_on;
   }
 };
-/// .wide: the result has twice the bits; c is 0 for a product alone.
+/// .wide: the result has twice the bits. c is 0 for a product without a sum.
 struct WideProduct {
   template <class T> static Next run(Thread& t, const Instruction& i) {
     using W = decltype(wider(T()));
@@ -134,7 +134,7 @@ struct WideProduct {
     return Next::go_on;
   }
 };
-/// A shift by more than the width gives zeros, or signs.
+/// A shift by the width or more returns zeros, or sign bits.
 template <Op op> struct Shift {
   template <class T> static Next run(Thread& t, const Instruction& i) {
     const T a = get<T>(t.r[i.a]);
@@ -144,7 +144,7 @@ template <Op op> struct Shift {
     return Next::go_on;
   }
 };
-/// Bits [start, start + length) of b are the lowest of a.
+/// Bits [start, start + length) of b are replaced by the lowest bits of a.
 struct InsertBits {
   template <class T> static Next run(Thread& t, const Instruction& i) {
     const T a = get<T>(t.r[i.a]), b = get<T>(t.r[i.b]);
@@ -172,8 +172,8 @@ Next not_predicate(Thread& t, const Instruction& i) {
   t.r[i.d] = t.r[i.a] == 0;
   return Next::go_on;
 }
-/// Sums and products longer than a register. kind: add, sub, mad.lo, mad.hi; with the carry flag as
-/// an input where offset is not 0, and as an output with .cc.
+/// Sums and products longer than a register. kind: add, sub, mad.lo, mad.hi. The carry flag is an
+/// input if offset is not 0, and an output with .cc.
 struct Carry {
   template <class T> static Next run(Thread& t, const Instruction& i) {
     const T a = get<T>(t.r[i.a]), b = get<T>(t.r[i.b]), c = get<T>(t.r[i.c]);

@@ -1,5 +1,5 @@
 // Conversions, moves, and the functions of the special function unit. Its .approx operations are
-// correctly rounded here; the hardware is within two units of that.
+// correctly rounded here; the hardware is within two units in the last place.
 #include "ptx/decode.hpp"
 #include "ptx/float.hpp"
 #include "ptx/module.hpp"
@@ -8,9 +8,9 @@ namespace ptx {
 
 namespace {
 
-/// To an integer, at the end of its range where there is none.
+/// Converts to an integer. Values outside the range become its nearest end.
 template <class D, class S> D to_integer(S x) {
-  // the manual: 0, or the smallest number (the bit of the sign) where one of the types has 64 bits
+  // the manual: NaN becomes 0, or the sign bit alone if one of the types has 64 bits
   if (x != x)
     return sizeof(D) == 8 || sizeof(S) == 8
                ? static_cast<D>(std::uint64_t(1) << (8 * sizeof(D) - 1))
@@ -53,7 +53,7 @@ template <class S> struct Convert {
   }
 };
 
-/// To the nearest number of 16 bits, a tie to the even one.
+/// Rounds to the nearest 16-bit floating-point number, ties to even.
 std::uint16_t to_half(double x, int fraction, int lowest, int bias) {
   if (x != x) return 0x7fff;
   const int sign = std::signbit(x) ? 0x8000 : 0;
@@ -62,7 +62,8 @@ std::uint16_t to_half(double x, int fraction, int lowest, int bias) {
   if (std::isinf(x)) return static_cast<std::uint16_t>(sign | infinity);
   int exponent = x == 0 ? lowest : std::max(std::ilogb(x), lowest);
   const double steps = std::nearbyint(std::ldexp(x, fraction - exponent));
-  // steps of the exponent's interval; subnormal ones have no leading bit, and a carry adds to it
+  // steps of the exponent's interval; subnormals have no leading bit, and a carry raises the
+  // exponent
   const int bits = static_cast<int>(steps) + ((exponent + bias - 1) << fraction);
   return static_cast<std::uint16_t>(sign | std::min(bits, infinity));
 }
@@ -113,7 +114,7 @@ Next unpack(Thread& t, const Instruction& i) {
   return Next::go_on;
 }
 
-/// d = f(a), computed in double, which float32 is rounded from.
+/// d = f(a), computed in double, and rounded to float32 for that type.
 template <double (*f)(double)> struct Function {
   template <class T> static Next run(Thread& t, const Instruction& i) {
     const T x = flushed(get<T>(t.r[i.a]), i.modifiers);
@@ -123,7 +124,8 @@ template <double (*f)(double)> struct Function {
 };
 double reciprocal(double x) { return 1 / x; }
 double reciprocal_root(double x) { return 1 / std::sqrt(x); }
-/// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: the upper half of the result, the lower is zero.
+/// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: the upper half of the result; the lower half is
+/// zero.
 template <double (*f)(double)> Next upper_half(Thread& t, const Instruction& i) {
   const auto flush = [](double x) {
     return std::fabs(x) < std::numeric_limits<double>::min() ? std::copysign(0.0, x) : x;
@@ -153,7 +155,7 @@ void convert(Line& line) {
     return;
   }
   const bool to_float = to[0] == 'f', from_float = from[0] == 'f';
-  // A rounding stands where the manual asks for one, and nowhere else.
+  // A rounding modifier is allowed only where the manual requires one.
   if (from_float && (!to_float || to == from)) {
     const std::size_t before = line.parts.size();
     for (const auto& [name, modifier] :
@@ -161,7 +163,7 @@ void convert(Line& line) {
       if (line.take(name)) line.i.modifiers |= modifier;
     if (!to_float && line.parts.size() + 1 != before) line.unknown();
   } else if (to_float && (!from_float || to == "f32")) {
-    if (line.one_of({"rn", "rz", "rm", "rp"}) > 0) line.unknown();  // no kernel has another
+    if (line.one_of({"rn", "rz", "rm", "rp"}) > 0) line.unknown();  // no kernel uses another one
   }
   if ((from == "f32" || to == "f32") && line.take("ftz")) line.i.modifiers |= ftz;
   if (line.take("sat")) line.i.modifiers |= sat;
@@ -195,7 +197,7 @@ void move(Line& line) {
   line.i.kind = static_cast<int>(8 * bytes_of(type)) / line.i.lanes;
 }
 
-/// .approx of float32, or with a rounding of both types.
+/// .approx for float32, or with a rounding for both types.
 template <double (*f)(double), bool exact> void function(Line& line) {
   const std::string type = line.type();
   const bool approx = line.take("approx");
@@ -203,7 +205,7 @@ template <double (*f)(double), bool exact> void function(Line& line) {
   line.registers(2);
   if (type == "f64" && approx) {
     if (f != reciprocal && f != reciprocal_root) line.unknown();
-    // without .ftz (rsqrt): subnormal numbers are flushed all the same
+    // without .ftz (rsqrt): subnormals are flushed nevertheless
     if (f == reciprocal) line.expect("ftz");
     line.take("ftz");
     line.i.run = &upper_half<f>;

@@ -8,8 +8,8 @@
 
 #include "ptx/program.hpp"
 
-// From the text of an instruction to what runs it. Whatever part of an opcode nobody has asked for
-// is an Error: a form that is not known is never taken for one that is.
+// Decodes the text of an instruction to the function that runs it. Any part of an opcode that the
+// decoder has not consumed is an Error, so an unknown form is never taken for a known one.
 namespace ptx {
 
 enum Modifier : unsigned {
@@ -25,42 +25,42 @@ enum Modifier : unsigned {
   rpi = 512
 };
 
-/// What the operands of a kernel's text mean.
+/// Resolves the operands in a kernel's text.
 class Names {
  public:
   virtual ~Names() = default;
-  /// The register of a register's name, of a constant, of a variable's address; -1 for _.
+  /// Returns the register for a register name, a constant, or a variable's address; -1 for _.
   virtual int value(std::string_view operand) = 0;
-  /// The instruction number of a label is known at the end: it is then put into this one's target.
+  /// Sets the target of the present instruction to a label. Labels are resolved at the end.
   virtual void branch(std::string_view label) = 0;
 };
 
-/// An instruction that is being read.
+/// An instruction that is being decoded.
 struct Line {
   std::string text, opcode;
   std::vector<std::string> parts, operands;
   Names& names;
   Instruction i;
 
-  /// Is the part there? From now on it is known.
+  /// Removes the part and returns true if it is there.
   bool take(std::string_view part);
-  /// An Error if it is not there.
+  /// As take, but throws Error if the part is not there.
   void expect(std::string_view part);
-  /// The number of the one that is there, or an Error.
+  /// Removes the part that is there and returns its index. Throws Error if there is none.
   int one_of(std::initializer_list<const char*> choices);
-  /// The last part: a type.
+  /// Removes and returns the last part: a type.
   std::string type();
-  /// The modifiers of floating-point arithmetic.
+  /// Decodes the modifiers of floating-point arithmetic.
   void rounding();
-  /// Operands d, a, b, c, e: as many as there are; `count` must be that.
+  /// Decodes the operands d, a, b, c, e. There must be exactly `count`.
   void registers(std::size_t count);
   void count(std::size_t least, std::size_t most);
   int value(std::size_t operand) { return names.value(operands.at(operand)); }
-  /// [name + offset]: the register; the offset goes there.
+  /// [name + offset]: returns the register and sets the offset.
   int address(std::size_t operand, std::int64_t& offset);
-  /// d or {d, e, …}: true for a vector.
+  /// Decodes {d, e, …}. Returns false if the operand is not a vector.
   bool vector(std::size_t operand);
-  /// d|p: the second one, or -1.
+  /// d|p: removes p from the operand and returns its register, or -1 if there is none.
   int second(std::string& operand);
   [[noreturn]] void unknown() const { throw Error("PTX: unknown instruction: " + text); }
 };
@@ -70,7 +70,7 @@ const Decoders& arithmetic_decoders();
 const Decoders& conversion_decoders();
 const Decoders& memory_decoders();
 const Decoders& thread_decoders();
-/// What all of them do with a line.
+/// Finds the decoder of a line's opcode and calls it.
 void decode(Line& line);
 
 // ---- registers
@@ -116,7 +116,7 @@ using Integers = decltype(Unsigned{} | Signed{});
 using Numbers = decltype(Integers{} | Floats{});
 using All = decltype(Numbers{} | Bits{});
 
-/// Op::run<T> of the type of that name; nullptr: it is none of these.
+/// Returns Op::run<T> for the type of that name, or nullptr if it is none of these.
 template <class Op, class... T> Run pick(std::string_view name, Types<T...>) {
   Run found = nullptr;
   ((found = T::is(name) ? &Op::template run<typename T::T> : found), ...);

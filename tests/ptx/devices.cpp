@@ -1,4 +1,4 @@
-// Devices, memory, errors.
+// Devices, memory and errors of the runtime.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,7 @@ thread_local int device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 std::atomic<cudaError_t> losses[kMost];
 
-/// A piece of memory of a device (its number) or of the host (-1).
+/// A piece of memory of a device (its index) or of the host (-1).
 struct Piece {
   std::size_t bytes;
   int device;
@@ -38,7 +38,7 @@ std::size_t capacity() {
   return mib << 20;
 }
 
-/// The piece that holds the bytes; the last one is asked first.
+/// Returns true if one piece contains the bytes. Checks the piece of the last call first.
 bool is_allowed(std::uint64_t address, std::size_t bytes, bool) {
   thread_local std::uint64_t begin = 1, end = 0, changes = 0;
   Memory& m = memory();
@@ -175,7 +175,7 @@ cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) {
 }
 cudaError_t cudaFreeHost(void* pointer) { return ptx::runtime::release(pointer); }
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
-  *pool = nullptr;  // a block is freed when its stream comes to it; nothing is kept
+  *pool = nullptr;  // a block is freed when its stream reaches the free; nothing is cached
   return cudaSuccess;
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }

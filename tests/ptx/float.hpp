@@ -7,32 +7,32 @@
 
 #include "ptx/decode.hpp"
 
-// What the manual says of floating point.
+// Floating-point rules of the manual.
 namespace ptx {
 
-/// .ftz: subnormal numbers of float32 are zeros of their sign.
+/// .ftz: subnormal numbers of float32 become zeros of the same sign.
 template <class T> T flushed(T x, unsigned modifiers) {
   if constexpr (std::is_same_v<T, float>)
     if ((modifiers & ftz) != 0 && std::fabs(x) < std::numeric_limits<float>::min())
       return std::copysign(0.0f, x);
   return x;
 }
-/// A NaN that was computed has these bits.
+/// Gives a computed NaN these bits.
 template <class T> T one_nan(T x) {
   if (x == x) return x;
   if constexpr (std::is_same_v<T, float>) return get<float>(0x7fffffff);
   return static_cast<T>(get<double>(0xfff8000000000000));
 }
-/// .sat: to [0, 1]; NaN becomes 0.
+/// .sat: clamps to [0, 1]; NaN becomes 0.
 template <class T> T finished(T x, unsigned modifiers) {
   x = flushed(x, modifiers);
   if ((modifiers & sat) != 0) x = !(x > 0) ? T(0) : x > 1 ? T(1) : x;
   return one_nan(x);
 }
-/// f(a, b, c) in the rounding of one instruction.
+/// Computes f(a, b, c) with the rounding of one instruction.
 template <class T, class A, class F> T with_rounding(unsigned modifiers, A a, A b, A c, F f) {
   if ((modifiers & (rz | rm | rp)) == 0) return f(a, b, c);
-  // volatile: computed between the changes of the rounding
+  // volatile: the computation must stay between the two changes of the rounding mode
   volatile A x = a, y = b, z = c;
   std::fesetround((modifiers & rz) != 0   ? FE_TOWARDZERO
                   : (modifiers & rm) != 0 ? FE_DOWNWARD
@@ -42,7 +42,7 @@ template <class T, class A, class F> T with_rounding(unsigned modifiers, A a, A 
   return result;
 }
 
-/// The number where one is NaN; -0 is below +0.
+/// Returns the other number if one is NaN. -0 is less than +0.
 template <class T> T least(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     if (a != a || b != b) return a != a ? b : a;

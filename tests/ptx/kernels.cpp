@@ -1,4 +1,4 @@
-// The kernels of the program: nvcc's registration, the PTX in its fat binaries, what has run.
+// The kernels of the program: nvcc's registration, the PTX in its fat binaries, and statistics.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,7 +11,7 @@
 
 namespace ptx::runtime {
 
-/// One fat binary: the texts of it that are for the chosen architecture.
+/// A fat binary: the PTX texts in it that are for the chosen architecture.
 struct Binary {
   std::vector<std::string> texts;
   std::vector<std::unique_ptr<Module>> modules;  // parsed at the first launch
@@ -27,8 +27,8 @@ struct Kernel {
 namespace {
 
 struct Registry {
-  std::mutex lock;       // of what is here
-  std::mutex execution;  // one kernel at a time: its atomics are steps of one thread
+  std::mutex lock;       // guards this registry
+  std::mutex execution;  // runs one kernel at a time: its atomics are steps of one thread
   std::vector<std::unique_ptr<Binary>> binaries;
   std::map<const void*, Kernel> kernels;
   std::unique_ptr<Module> changed;  // BRAID_PTX_READ
@@ -38,7 +38,7 @@ Registry& registry() {
   return *all;
 }
 
-// The format of fatbinary, as cuobjdump shows it: a header, then entries with a header each.
+// The format of a fat binary, as cuobjdump shows it: a header, then entries, each with a header.
 struct Wrapper {
   std::uint32_t magic, version;
   const char* data;

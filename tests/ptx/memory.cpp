@@ -1,4 +1,4 @@
-// Loads, stores, atomic operations and copies that do not wait.
+// Loads, stores, atomic operations and asynchronous copies.
 #include "ptx/decode.hpp"
 #include "ptx/module.hpp"
 
@@ -31,7 +31,7 @@ struct Store {
     return Next::go_on;
   }
 };
-/// kind: exch, cas. Threads run one after the other, so each operation is one step.
+/// kind: exch, cas. Threads run one at a time, so each operation is one step.
 struct Atomic {
   template <class T> static Next run(Thread& t, const Instruction& i) {
     const auto address = t.r[i.a] + static_cast<std::uint64_t>(i.offset);
@@ -46,7 +46,7 @@ struct Atomic {
   }
 };
 
-/// Its bytes arrive as late as they may: when the thread waits for them.
+/// The bytes arrive as late as possible: when the thread waits for them.
 Next begin_copy(Thread& t, const Instruction& i) {
   Copy copy{t.r[i.d] + static_cast<std::uint64_t>(i.offset),
             t.r[i.a] + static_cast<std::uint64_t>(i.source_offset), static_cast<unsigned>(i.kind),
@@ -63,7 +63,7 @@ Next commit(Thread& t, const Instruction&) {
   ++t.group;
   return Next::go_on;
 }
-/// kind: how many of the newest groups may go on; -1: none, not even what is not committed.
+/// kind: how many of the newest groups may stay in flight; -1: none, including uncommitted copies.
 Next wait(Thread& t, const Instruction& i) {
   land(t, i.kind < 0 ? t.group + 1 : t.group - i.kind);
   return Next::go_on;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# missing.sh OUTPUT NM OBJECT…: a source with the kernels' functions that the objects call and that
-# are in files outside of the sample. A call throws ptx::NotSampled.
+# missing.sh OUTPUT NM OBJECT…: writes a source that defines the kernels' functions that the objects
+# call and whose files are not in the sample. A call of one throws ptx::NotSampled.
 set -euo pipefail
 output=$1 nm=$2
 shift 2

@@ -23,7 +23,7 @@ std::string without_comments(const std::string& text) {
   return out;
 }
 
-/// Behind the brace that closes the one at `open`.
+/// Returns the position after the brace that closes the one at `open`.
 std::size_t behind_braces(std::string_view text, std::size_t open) {
   int depth = 0;
   for (std::size_t i = open; i < text.size(); ++i) {
@@ -121,7 +121,7 @@ Declaration declaration(std::string_view text) {
   const std::size_t bracket = std::min(text.find('['), text.size());
   std::uint64_t count = 1;
   for (std::size_t at = bracket; at < text.size(); at = text.find('[', at + 1)) {
-    std::uint64_t n = 0;  // none: an extern array
+    std::uint64_t n = 0;  // no number: an extern array
     std::from_chars(text.data() + at + 1, text.data() + text.size(), n);
     count *= n;
   }
@@ -188,7 +188,7 @@ void Module::add(std::string_view statement, std::string_view body) {
     const std::size_t close = std::min(statement.rfind(')') + 1, statement.size());
     kernels_[std::string(name)] =
         std::string(statement.substr(open, close - open)) + ' ' + std::string(body);
-    // Behind the parameters stand limits; those of blocks and registers change nothing here.
+    // Limits follow the parameters. Those other than .maxntid change nothing here.
     const std::size_t limit = statement.find(".maxntid", close);
     if (limit == statement.npos) return;
     unsigned& most = most_threads_[std::string(name)] = 1;

@@ -8,11 +8,11 @@
 
 namespace ptx {
 
-/// `.shared .align 16 .b8 name[64]`: what a declaration declares.
+/// The content of a declaration such as `.shared .align 16 .b8 name[64]`.
 struct Declaration {
   Space space = Space::generic;
   bool constant = false, external = false;
-  std::string type, name, values;  // values: behind =
+  std::string type, name, values;  // values: the text after =
   unsigned element = 0, bytes = 0, align = 0;
 };
 Declaration declaration(std::string_view text);
@@ -22,19 +22,19 @@ struct Function {
   std::string result, parameters, body;
 };
 
-/// The text of one .ptx file: its kernels, and the functions and variables outside of them.
+/// The text of one .ptx file: its kernels, and its other functions and variables.
 class Module {
  public:
   explicit Module(const std::string& text);
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& kernels() const {
     return kernels_;
   }
-  /// nullptr: there is none, or nothing but its declaration.
+  /// Returns nullptr if there is none, or only a declaration.
   [[nodiscard]] const Function* function(std::string_view name) const;
   [[nodiscard]] const Declaration* variable(std::string_view name) const;
-  /// Where a .global or .const variable lies.
+  /// Returns the address of a .global or .const variable.
   std::uint64_t address(const Declaration& variable);
-  /// The kernel of that name, parsed at the first call.
+  /// Returns the kernel of that name, which is parsed at the first call.
   const Program& kernel(const std::string& name);
 
  private:
@@ -47,13 +47,13 @@ class Module {
   std::map<std::string, Program, std::less<>> programs_;
 };
 
-/// The instructions of a kernel; `text` is "(parameters) {body}".
+/// Returns the instructions of a kernel. `text` is "(parameters) {body}".
 Program parse(const std::string& name, const std::string& text, Module& module);
 
 std::string_view trim(std::string_view s);
-/// The parts between commas that lie outside of brackets.
+/// Splits at the commas that are outside of brackets.
 std::vector<std::string> split(std::string_view text);
-/// 4 for "f32". An Error for what is no type.
+/// Returns 4 for "f32". Throws Error if it is not a type.
 unsigned bytes_of(std::string_view type);
 
 }  // namespace ptx

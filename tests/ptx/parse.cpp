@@ -46,7 +46,7 @@ class Parser : public Names {
   std::map<std::uint64_t, int> constants_;
   std::map<std::string, std::uint64_t, std::less<>> addresses_;  // variables and parameters
   std::map<std::string, int, std::less<>> labels_;
-  std::string inside_;  // the call that is being expanded, in front of its labels
+  std::string inside_;  // the call that is being expanded; prefixes its labels
   int calls_ = 0;
   std::vector<std::pair<std::size_t, std::string>> branches_;
 };
@@ -139,8 +139,8 @@ void Parser::directive(const std::string& text) {
   }
 }
 
-/// (result), function, (arguments): the function's instructions stand here, and its parameters are
-/// the caller's variables.
+/// (result), function, (arguments): inlines the function's instructions. Its parameters become the
+/// caller's variables.
 void Parser::call(std::string_view operands) {
   std::vector<std::string> list = split(operands);
   std::string result;

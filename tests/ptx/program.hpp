@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-// PTX, NVIDIA's virtual instruction set, as an interpreter runs it: what nvcc made of a kernel,
-// with its own contraction, addressing and unrolling. "The manual" is NVIDIA's PTX ISA.
+// PTX, NVIDIA's virtual instruction set, as an interpreter runs it: what nvcc generates from a
+// kernel, with nvcc's contraction, addressing and unrolling. "The manual" is NVIDIA's PTX ISA.
 namespace ptx {
 
-/// A text that the interpreter does not know, or a kernel that does what no kernel may.
+/// PTX that the interpreter does not know, or a kernel that does something invalid.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -20,12 +20,12 @@ enum class Space : std::uint8_t { generic, global, shared, local, param };
 
 struct Thread;
 struct Instruction;
-/// What follows an instruction: the next one, the one at Thread::pc, others first, nothing.
+/// What follows an instruction: the next one, the one at Thread::pc, other threads, or nothing.
 enum class Next : std::uint8_t { go_on, jump, wait, leave };
 using Run = Next (*)(Thread&, const Instruction&);
 
-/// One instruction. Operands are numbers of registers; constants have registers of their own, and
-/// register 0 is always 0.
+/// One instruction. Operands are register numbers. Constants have their own registers, and register
+/// 0 is always 0.
 struct Instruction {
   Run run = nullptr;
   int guard = -1;       ///< runs only if this predicate is set …
@@ -34,7 +34,7 @@ struct Instruction {
   std::array<int, 4> lane{};  ///< the registers of a vector
   int lanes = 0;
   unsigned modifiers = 0;
-  int kind = 0;  ///< which of several: comparison, atomic operation, shuffle
+  int kind = 0;  ///< which variant: comparison, atomic operation, shuffle
   Space space = Space::generic;
   std::int64_t offset = 0, source_offset = 0;
   int target = 0;  ///< of a branch
@@ -43,7 +43,7 @@ struct Instruction {
 struct Parameter {
   unsigned offset, size;
 };
-/// The registers that hold where a thread is.
+/// The registers that hold the indices of a thread.
 struct Place {
   std::array<int, 3> tid, ntid, ctaid, nctaid;
   int laneid;
@@ -58,11 +58,11 @@ struct Program {
   std::vector<Parameter> parameters;
   unsigned parameter_bytes = 0, shared_bytes = 0, local_bytes = 0;
   unsigned most_threads = 1024;  ///< of a block: .maxntid, from __launch_bounds__
-  int dynamic_shared = -1;       ///< the register that holds where dynamic shared memory begins
+  int dynamic_shared = -1;       ///< the register that holds the start of dynamic shared memory
   Place place{};
 };
 
-/// A cp.async under way.
+/// A cp.async in flight.
 struct Copy {
   std::uint64_t to, from;
   unsigned bytes, taken;  ///< the rest of the bytes becomes zero
@@ -78,24 +78,25 @@ struct Thread {
   int pc, index;
   bool carry;
   State state;
-  std::uint32_t mask;     ///< of the lanes that it meets
+  std::uint32_t mask;     ///< the lanes that it synchronizes with
   int barrier, arrivals;  ///< which barrier, and how many threads it waits for (-1: all)
   Window shared, local, param;
   int group;
   std::vector<Copy> copies;
 };
 
-/// May the device's memory be read or written there? Set by the runtime; none: everything may.
+/// Returns whether the device's memory may be read or written there. Set by the runtime. If null,
+/// every access is allowed.
 extern bool (*allows)(std::uint64_t address, std::size_t bytes, bool write);
-/// The memory of an address, or an Error: outside, or not aligned to `bytes`.
+/// Returns the memory of an address. Throws Error if it is outside or not aligned to `bytes`.
 char* locate(const Thread& t, Space space, std::uint64_t address, unsigned bytes, bool write);
-/// Lets the copies of groups before `group` arrive.
+/// Completes the copies of groups before `group`.
 void land(Thread& t, int group);
 
 struct Dim {
   unsigned x, y, z;
 };
-/// In which order the threads of a block run, and its blocks.
+/// The order in which the threads of a block, and the blocks, run.
 enum class Order : std::uint8_t { forward, reverse, random };
 struct Launch {
   Dim grid, block;
@@ -103,7 +104,8 @@ struct Launch {
   Order order = Order::forward;
   std::uint32_t seed = 1;
 };
-/// Runs a grid to its end; the arguments point to the values. Returns the number of instructions.
+/// Runs a grid to completion. The arguments point to the values. Returns the number of
+/// instructions.
 std::uint64_t run(const Program& program, const Launch& launch, void** arguments);
 
 }  // namespace ptx

@@ -1,4 +1,4 @@
-// One block after the other, its threads in turns: each runs until it meets others or ends.
+// Runs one block at a time. Each thread runs until it waits for others or ends.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 
-/// Memory of one kind for every thread, each part on an address of 64.
+/// Memory of one kind for all threads. Each part is aligned to 64 bytes.
 class Memory {
  public:
   Memory(unsigned bytes, std::size_t parts)
@@ -21,7 +21,7 @@ class Memory {
     begin_ = data_.data() + (64 - address % 64) % 64;
   }
   [[nodiscard]] Window part(std::size_t i) const { return {begin_ + stride_ * i, bytes_}; }
-  /// What nobody has written must not look like a result.
+  /// Values that nobody has written must not look like a result.
   void fill(int value) { std::memset(begin_, value, data_.size() - 64); }
 
  private:
@@ -57,7 +57,7 @@ class Grid {
   std::uint64_t run() {
     const std::uint64_t blocks = std::uint64_t(launch_.grid.x) * launch_.grid.y * launch_.grid.z;
     std::uint64_t step = launch_.order == Order::random ? random_() % blocks + 1 : 1;
-    while (std::gcd(step, blocks) > 1) ++step;  // each block once
+    while (std::gcd(step, blocks) > 1) ++step;  // each block runs once
     for (std::uint64_t k = 0; k < blocks; ++k) {
       const std::uint64_t b = launch_.order == Order::reverse ? blocks - 1 - k : k * step % blocks;
       block_ = {static_cast<unsigned>(b % launch_.grid.x),
@@ -184,7 +184,7 @@ bool Grid::warps() {
   return moved;
 }
 
-/// A barrier opens when all that have not ended have come, or as many as it says.
+/// A barrier opens when all threads that have not ended have arrived, or as many as it specifies.
 bool Grid::barrier() {
   std::size_t waiting = 0;
   const Thread* one = nullptr;

@@ -2,7 +2,7 @@
 
 namespace ptx {
 
-/// Thrown where a test comes to a kernel whose file was not compiled for this sample.
+/// Thrown if a test needs a kernel whose file was not compiled for this sample.
 struct NotSampled {};
 
 }  // namespace ptx

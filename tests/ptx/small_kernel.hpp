@@ -13,8 +13,8 @@ namespace ptx_test {
 inline std::uint64_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
 inline std::uint64_t bits(double x) { return std::bit_cast<std::uint64_t>(x); }
 
-/// A kernel with registers %a … %e, %r0 … %r7, %p0 … %p3 and a pointer %out; `before` stands in
-/// front of it.
+/// Returns a kernel with registers %a … %e, %r0 … %r7, %p0 … %p3 and a pointer %out. `before` is
+/// put in front of it.
 inline std::string kernel(const std::string& body, const std::string& before = "") {
   return ".version 8.0\n.target sm_80\n.address_size 64\n" + before +
          ".visible .entry k(.param .u64 k_out, .param .u64 k_a, .param .u64 k_b, .param .u64 k_c)\n"
@@ -24,7 +24,7 @@ inline std::string kernel(const std::string& body, const std::string& before = "
          body + "\nret;\n}\n";
 }
 
-/// What the threads write to out, one number each.
+/// Runs the kernel and returns what the threads write to out, one number each.
 inline std::vector<std::uint64_t> results(const std::string& text, ptx::Launch launch,
                                           std::vector<std::uint64_t> numbers = {0, 0, 0},
                                           decltype(ptx::allows) allows = nullptr) {
@@ -33,14 +33,14 @@ inline std::vector<std::uint64_t> results(const std::string& text, ptx::Launch l
   auto* pointer = out.data();
   numbers.resize(3);
   void* arguments[] = {&pointer, &numbers[0], &numbers[1], &numbers[2]};
-  // memory of the host: the runtime of other tests in this program does not know it
+  // host memory, which the runtime of other tests in this program does not know
   const auto before = std::exchange(ptx::allows, allows);
   const auto end = [&](void*) { ptx::allows = before; };
   const std::unique_ptr<void, decltype(end)> at_end(&module, end);
   ptx::run(module.kernel("k"), launch, arguments);
   return out;
 }
-/// The address of this thread's number.
+/// Computes the address of this thread's number.
 inline const std::string kMine = "mov.u32 %r0, %tid.x;\nmad.wide.u32 %out, %r0, 8, %out;\n";
 inline ptx::Launch threads(unsigned count, ptx::Order order = ptx::Order::forward) {
   return {{1, 1, 1}, {count, 1, 1}, 0, order, 1};

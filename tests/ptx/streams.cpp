@@ -1,4 +1,4 @@
-// Streams, events, launches.
+// Streams, events and launches of the runtime.
 #include <cstring>
 #include <set>
 
@@ -8,7 +8,7 @@ namespace ptx::runtime {
 
 namespace {
 
-/// Streams that exist. They are never changed while they are used: that is an error of the program.
+/// The existing streams. To destroy one that is in use is an error of the program.
 struct Streams {
   std::mutex lock;
   std::set<Stream*> all;
@@ -21,7 +21,7 @@ struct Event {
   std::shared_ptr<Ticket> recorded;
 };
 
-/// The default stream is refused: it would order streams that nobody has ordered.
+/// Returns null for the default stream, which would order streams that the program has not ordered.
 Stream* find(cudaStream_t handle) {
   auto* stream = reinterpret_cast<Stream*>(handle);
   const std::lock_guard held(streams().lock);
@@ -29,7 +29,7 @@ Stream* find(cudaStream_t handle) {
 }
 Event& event_of(cudaEvent_t handle) { return *reinterpret_cast<Event*>(handle); }
 
-/// An operation on a stream: refused where the stream or its device is gone.
+/// Runs an operation on a stream. Refuses it if the stream does not exist or its device is lost.
 template <class F> cudaError_t on(cudaStream_t handle, F operation) {
   Stream* stream = find(handle);
   if (stream == nullptr) return failed(cudaErrorInvalidResourceHandle);
@@ -93,7 +93,7 @@ void Stream::work() {
     queue_.pop_front();
     held.unlock();
     operation();
-    operation = nullptr;  // what it holds is gone before anybody knows that it is over
+    operation = nullptr;  // what it holds is released before anyone sees that it is done
     finish(*ticket);
   }
 }
@@ -212,7 +212,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
   return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, arguments, shared,
                           stream);
 }
-// Of <<<>>>, which Braid does not use; nvcc's code for kernels names it all the same.
+// Part of <<<>>>, which Braid does not use. nvcc's code for kernels refers to it nevertheless.
 cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, std::size_t*, void*) {
   return cudaErrorNotSupported;
 }

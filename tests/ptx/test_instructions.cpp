@@ -1,4 +1,4 @@
-// Each instruction against its definition in the PTX manual.
+// Compares each instruction with its definition in the PTX manual.
 #include <cmath>
 #include <limits>
 
@@ -8,7 +8,7 @@ using namespace ptx_test;
 
 namespace {
 
-/// text has the result in %d (or %p1); a, b, c are its inputs.
+/// `text` puts its result into %d (or %p1). Its inputs are a, b and c.
 struct Row {
   const char* text;
   std::vector<std::uint64_t> inputs;

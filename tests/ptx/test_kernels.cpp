@@ -1,4 +1,5 @@
-// Memory, barriers, warps, calls: what several threads do, in each order of them.
+// Memory, barriers, warps and calls: operations of several threads, under each order of the
+// threads.
 #include <cstring>
 #include <functional>
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr Order kOrders[] = {Order::forward, Order::reverse, Order::random};
 const std::string kStore = "st.global.u64 [%out], %d;";
-/// Each thread writes its number to shared memory and reads its neighbour's, of 64.
+/// Each of 64 threads writes its index to shared memory and reads the value of another thread.
 std::string neighbours(const std::string& between) {
   return kernel(".shared .align 8 .b8 part[512];\n" + kMine +
                 "mul.lo.s32 %r1, %r0, 8; mov.u32 %r2, part; add.s32 %r2, %r2, %r1;"
@@ -43,7 +44,7 @@ TEST_CASE("ptx: bar.sync", "[ptx]") {
       const Numbers got = results(neighbours(barrier), threads(64, order));
       for (unsigned k = 0; k < 64; ++k) CHECK(got[k] == 63 - k);
     }
-  // Without it some order reads what is not there yet.
+  // Without the barrier, some order reads values that are not written yet.
   CHECK(results(neighbours(""), threads(64))[0] == ~std::uint64_t(0));
   CHECK(results(neighbours(""), threads(64, Order::reverse))[63] == ~std::uint64_t(0));
 }
@@ -91,7 +92,7 @@ TEST_CASE("ptx: cp.async arrives when it is waited for", "[ptx]") {
   const std::uint64_t nothing = ~std::uint64_t(0);
   CHECK(get("cp.async.wait_all;") == 1113);
   CHECK(get("cp.async.wait_group 0;") == 1113);
-  CHECK(get("cp.async.wait_group 0;", "0") == 13);  // zeros for what is not taken
+  CHECK(get("cp.async.wait_group 0;", "0") == 13);  // zeros for the bytes that are not read
   CHECK(get("cp.async.wait_group 1;") == 1100 + nothing);
   CHECK(get("") == nothing * 100 + nothing);
 }

@@ -1,4 +1,5 @@
-// What CI runs of the kernels: all calls of those whose files nvcc has compiled this time.
+// The kernel tests that CI runs: all calls of the kernels whose files were compiled for this
+// sample.
 #include <iostream>
 
 #include "kernels/every_kernel.hpp"
@@ -8,7 +9,7 @@ using namespace agreement;
 
 namespace {
 
-/// False: a file that it needs is not in the sample.
+/// Returns false if a file that it needs is not in the sample.
 bool agrees(const char* name, CallsOf calls_of, Tally& all) {
   try {
     const Tally tally = agree(name, calls_of);

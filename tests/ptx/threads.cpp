@@ -1,4 +1,4 @@
-// Branches, barriers, and what lanes of a warp do together.
+// Branches, barriers, and operations of the lanes of a warp.
 #include "ptx/threads.hpp"
 
 #include "ptx/decode.hpp"
@@ -16,7 +16,7 @@ Next leave(Thread& t, const Instruction&) {
   t.state = State::over;
   return Next::leave;
 }
-/// Threads run one after the other: memory is in order anyway.
+/// Threads run one at a time, so memory is always in order.
 Next fence(Thread&, const Instruction&) { return Next::go_on; }
 Next await_block(Thread& t, const Instruction& i) {
   t.state = State::at_barrier;
@@ -73,7 +73,7 @@ void vote(Line& line) {
   line.i.run = &await_warp;
 }
 
-/// The lane that a shuffle reads; the manual's own words for it are pseudocode of these lines.
+/// The lane that a shuffle reads. The code follows the pseudocode in the manual.
 struct Source {
   unsigned lane;
   bool inside;

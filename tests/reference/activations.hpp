@@ -1,6 +1,6 @@
 #pragma once
-// Activations and their derivatives of one number, in long double where numbers that are near
-// cancel.
+// Activations and their derivatives for one number. They use long double where nearly equal numbers
+// would cancel.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,7 @@ inline double softplus(double x, double beta = 1, double threshold = 20) {
   return x * beta > threshold ? x
                               : static_cast<double>(std::log1p(std::exp(Long{x} * beta)) / beta);
 }
-/// a (e^cx - 1) up to 0, b x above.
+/// a (e^cx - 1) for x <= 0, b x above.
 inline double elu(double x, double a, double b = 1, double c = 1) {
   return x <= 0 ? static_cast<double>(Long{a} * std::expm1(Long{x} * c)) : b * x;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Plain arrays of doubles and plain loops over them: what results are compared with. Nothing of the
-// library is used in this folder.
+// Plain arrays of doubles and plain loops over them, with which results are compared. This folder
+// uses nothing of the library.
 #include <cstdint>
 #include <stdexcept>
 #include <utility>
@@ -18,7 +18,7 @@ inline Int count(const Sizes& shape) {
   return n;
 }
 
-/// A dense row-major array. Rank 0 has one element.
+/// A contiguous row-major array. Rank 0 has one element.
 struct Array {
   Sizes shape;
   std::vector<double> data;
@@ -48,8 +48,8 @@ inline Sizes row_major(const Sizes& shape) {
   return strides;
 }
 
-// The loops that follow go through pointers: without optimisation and under sanitizers the tests
-// spend much of their time in them.
+// The following loops use raw pointers: without optimisation and under sanitizers, the tests spend
+// much of their time in them.
 
 inline Int offset(const Sizes& index, const Sizes& strides) {
   if (strides.size() < index.size())
@@ -60,7 +60,7 @@ inline Int offset(const Sizes& index, const Sizes& strides) {
   return sum;
 }
 
-/// f(index) for every index of the shape, last dim fastest.
+/// Calls f(index) for every index of the shape; the last dim varies fastest.
 template <class F> void for_each(const Sizes& shape, F f) {
   if (count(shape) == 0) return;
   Sizes index(shape.size(), 0);

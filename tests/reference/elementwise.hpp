@@ -18,7 +18,7 @@ inline Sizes broadcast(const Sizes& a, const Sizes& b) {
   return out;
 }
 
-/// The element of `a` that stands at `index` of a shape that a was broadcast to.
+/// Returns the element of `a` at `index` of a shape that a is broadcast to.
 inline double broadcast_value(const Array& a, const Sizes& index) {
   const std::size_t skip = index.size() - a.shape.size();
   const Sizes strides = row_major(a.shape);
@@ -50,7 +50,7 @@ inline Array abs(const Array& a) {
   return map(a, [](double x) { return std::fabs(x); });
 }
 
-/// The larger one; NaN if either is.
+/// Returns the larger number; NaN if either is NaN.
 inline double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 inline double smaller(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Elements by index along a dim, and by truth values.
+// Selects elements by index along a dim, and by masks.
 #include <algorithm>
 
 #include "reference/elementwise.hpp"
@@ -21,7 +21,7 @@ inline Array gather(Array x, Int dim, Array index) {
   return out;
 }
 
-/// In row-major order of the index, so that along each line the last one wins.
+/// Writes in row-major order of the index, so the last value along each line wins.
 inline Array scatter(Array x, Int dim, Array index, Array src, bool add) {
   const bool scalar = x.shape.empty();
   if (scalar) x.shape = index.shape = src.shape = {1};

@@ -1,5 +1,5 @@
 #pragma once
-// Convolutions, pooling and resizing by their definitions. Images are [n, c, h, w].
+// Convolution, pooling and resizing by their definitions. Images are [n, c, h, w].
 #include <cmath>
 #include <limits>
 
@@ -7,7 +7,7 @@
 
 namespace reference {
 
-/// Of both dims: height, width.
+/// Convolution parameters; sizes are (height, width).
 struct ConvRule {
   Sizes stride{1, 1}, pad{0, 0}, dilation{1, 1}, out{};
   Int groups = 1;
@@ -18,7 +18,7 @@ inline double pixel(const Array& x, Int n, Int c, Int h, Int w) {
   return value(x, {n, c, h, w});
 }
 
-/// weight [out, in / groups, kh, kw]; a bias without elements stands for none.
+/// weight [out, in / groups, kh, kw]; an empty bias means no bias.
 inline Array conv(const Array& x, const Array& weight, const Array& bias, const ConvRule& r) {
   const Int in = at(weight.shape, 1), outs = at(weight.shape, 0) / r.groups;
   return generate(
@@ -36,7 +36,7 @@ inline Array conv(const Array& x, const Array& weight, const Array& bias, const 
       });
 }
 
-/// weight [in, out / groups, kh, kw]: each input is spread over what its kernel lies on.
+/// weight [in, out / groups, kh, kw]: each input is spread over the outputs that its kernel covers.
 inline Array conv_transposed(const Array& x, const Array& weight, const Array& bias,
                              const ConvRule& r) {
   const Int outs = at(weight.shape, 1), ins = at(weight.shape, 0) / r.groups;
@@ -60,15 +60,15 @@ inline Array conv_transposed(const Array& x, const Array& weight, const Array& b
   return y;
 }
 
-/// What place o sees along one dim: elements with their weights.
+/// The input elements, with their weights, that one output position reads along one dim.
 struct Seen {
   Sizes element;
   std::vector<double> weight;
 };
 using Rule = std::vector<Seen>;
 
-/// Windows over `in` elements; divisor: 0 the elements that exist, -1 the padding too, else that
-/// number.
+/// Windows over `in` elements. divisor: 0 divides by the number of elements that exist, -1 counts
+/// the padding too, and a positive number is the divisor itself.
 inline Rule windows(Int in, Int out, Int kernel, Int stride, Int pad, Int dilation, Int divisor) {
   Rule rule;
   for (Int o = 0; o < out; ++o) {
@@ -91,7 +91,7 @@ inline Rule adaptive(Int in, Int out) {
   Rule rule;
   for (Int o = 0; o < out; ++o) {
     Seen seen;
-    // parts [o in / out, (o + 1) in / out) that touch element [i, i + 1)
+    // output o covers [o in / out, (o + 1) in / out); element i covers [i, i + 1)
     for (Int i = 0; i < in; ++i)
       if ((o + 1) * in > i * out && o * in < (i + 1) * out) seen.element.push_back(i);
     seen.weight.assign(seen.element.size(), 1.0 / static_cast<double>(seen.element.size()));
@@ -99,7 +99,7 @@ inline Rule adaptive(Int in, Int out) {
   }
   return rule;
 }
-/// `factor`: in / out, or what the caller gave.
+/// `factor`: in / out, or the scale that the caller gives.
 inline Rule nearest(Int in, Int out, double factor) {
   Rule rule;
   for (Int o = 0; o < out; ++o)
@@ -124,7 +124,7 @@ inline Rule linear_between(Int in, Int out, double factor, bool corners) {
   return rule;
 }
 
-/// Σ weight · x over what each place sees.
+/// Computes Σ weight · x over the elements that each output position reads.
 inline Array weighted(const Array& x, const Rule& down, const Rule& across) {
   return generate({at(x.shape, 0), at(x.shape, 1), static_cast<Int>(down.size()),
                    static_cast<Int>(across.size())},
@@ -141,7 +141,8 @@ inline Array weighted(const Array& x, const Rule& down, const Rule& across) {
                   });
 }
 
-/// {the largest, where in the image} of what each place sees; a NaN is the largest.
+/// Returns {the largest element that each position reads, its index in the image}; a NaN counts as
+/// the largest.
 inline std::vector<Array> largest(const Array& x, const Rule& down, const Rule& across) {
   Array y({at(x.shape, 0), at(x.shape, 1), static_cast<Int>(down.size()),
            static_cast<Int>(across.size())}),

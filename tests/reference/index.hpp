@@ -1,5 +1,5 @@
 #pragma once
-// Selecting and joining along a dim.
+// Indexing and concatenating along a dim.
 #include "reference/array.hpp"
 
 namespace reference {
@@ -15,7 +15,7 @@ inline Array index_select(const Array& x, Int dim, const std::vector<Int>& index
   });
 }
 
-/// Rows of `weight` by an index of any shape.
+/// Rows of `weight`, selected by an index of any shape.
 inline Array embedding(const Array& weight, const Array& index) {
   std::vector<Int> flat;
   for (const double v : index.data) flat.push_back(static_cast<Int>(v));

@@ -6,7 +6,7 @@
 
 namespace reference {
 
-/// Terms joined by a reduction's name.
+/// Applies a reduction by name to the terms.
 inline Array joined(const Array& terms, const std::string& reduction) {
   return reduction == "none" ? terms : reduction == "sum" ? sum(terms) : mean(terms);
 }
@@ -17,8 +17,8 @@ struct Classes {
   Int ignored = -100;
 };
 
-/// x [n, classes, d1, …] of logarithms of probabilities, labels [n, d1, …]: the terms, and by
-/// `divisor` what mean divides by.
+/// x [n, classes, d1, …]: log-probabilities; labels [n, d1, …]. Returns the terms, and in `divisor`
+/// the number that the mean divides by.
 inline Array label_terms(const Array& x, const Array& labels, const Classes& c, double& divisor) {
   const Int n = at(x.shape, 0), classes = at(x.shape, 1), inner = n > 0 ? labels.size() / n : 0;
   const auto weight = [&](Int k) {
@@ -44,7 +44,7 @@ inline Array joined(const Array& terms, double divisor, const std::string& reduc
   return map(sum(terms), [divisor](double s) { return s / divisor; });
 }
 
-/// The same with probabilities of x's shape as targets.
+/// The same with probabilities as targets, of x's shape.
 inline Array probability_terms(const Array& x, const Array& target, const Classes& c) {
   const Int n = at(x.shape, 0), classes = at(x.shape, 1);
   Sizes shape = x.shape;
@@ -67,7 +67,8 @@ inline double softplus(double x) {
 }
 inline double positive(double x) { return x > 0 ? x : 0; }
 
-/// Over vectors along the last dim: f(first element of a's vector, its length).
+/// Returns f(index of the first element of a's vector, its length) for every vector along the last
+/// dim.
 template <class F> Array over_vectors(const Array& a, F f) {
   Sizes shape = a.shape;
   const Int d = shape.back();

@@ -4,8 +4,8 @@
 
 namespace reference {
 
-/// NumPy's rule: a vector is a row on the left, a column on the right, and its dim is dropped
-/// again; leading dims broadcast.
+/// NumPy's rule: a vector is a row on the left and a column on the right, and that dim is removed
+/// from the result. Leading dims broadcast.
 inline Array matmul(const Array& a, const Array& b) {
   const bool row = rank(a) == 1, column = rank(b) == 1;
   Array x = a, y = b;
@@ -17,7 +17,7 @@ inline Array matmul(const Array& a, const Array& b) {
   const Sizes batch_a(x.shape.begin(), x.shape.end() - 2),
       batch_b(y.shape.begin(), y.shape.end() - 2);
   const Sizes batch = broadcast(batch_a, batch_b);
-  // Numbers of the matrices, so that batches broadcast as elementwise operands do.
+  // Indices of the matrices, so that batches broadcast as elementwise operands do.
   Array number_a(batch_a), number_b(batch_b);
   for (Int i = 0; i < number_a.size(); ++i) number_a[i] = static_cast<double>(i);
   for (Int i = 0; i < number_b.size(); ++i) number_b[i] = static_cast<double>(i);
@@ -52,7 +52,7 @@ inline Array transposed(const Array& a) {
   return out;
 }
 
-/// x weightᵀ + bias; a bias without elements stands for none.
+/// x weightᵀ + bias; an empty bias means no bias.
 inline Array linear(const Array& x, const Array& weight, const Array& bias = Array(Sizes{0})) {
   const Array y = matmul(x, transposed(weight));
   return bias.size() == 0 ? y : zip(y, bias, [](double a, double b) { return a + b; });

@@ -1,5 +1,5 @@
 #pragma once
-// Normalisations, dropout's mask and attention, by their formulas in double precision.
+// Normalisation, the dropout mask and attention, by their formulas in double precision.
 #include <cmath>
 #include <functional>
 #include <map>
@@ -8,8 +8,8 @@
 
 namespace reference {
 
-/// y = (x - mean) / sqrt(var + eps) weight + bias, for elements that are in one set if set(index)
-/// is one number; affine(index): the number of the weight.
+/// y = (x - mean) / sqrt(var + eps) weight + bias. Elements with the same set(index) are normalised
+/// together; affine(index) is the index into weight and bias.
 inline Array normalised(const Array& x, const Array* weight, const Array* bias,
                         const std::function<Int(const Sizes&)>& set,
                         const std::function<Int(const Sizes&)>& affine, bool center, double eps) {
@@ -37,7 +37,7 @@ inline Array normalised(const Array& x, const Array* weight, const Array* bias,
   return y;
 }
 
-/// The last `dims` dims together: layer norm, or, without center, RMS norm.
+/// Normalises over the last `dims` dims: layer norm or, without center, RMS norm.
 inline Array layer_norm(const Array& x, int dims, const Array* weight, const Array* bias,
                         bool center, double eps) {
   Int n = 1;
@@ -80,7 +80,7 @@ inline std::uint32_t philox_word(std::uint64_t seed, std::uint64_t stream, std::
   return c[i % 4];
 }
 
-/// The factor of element i: 0 with probability p.
+/// Returns the dropout factor of element i: 0 with probability p, else 1 / (1 - p).
 inline double drop_factor(std::uint64_t seed, std::uint64_t stream, Int i, double p) {
   return static_cast<double>(philox_word(seed, stream, static_cast<std::uint64_t>(i))) < p * 0x1p32
              ? 0
@@ -88,8 +88,8 @@ inline double drop_factor(std::uint64_t seed, std::uint64_t stream, Int i, doubl
 }
 
 /// softmax(scale q kᵀ + mask) v for [.., queries, width], [.., keys, width], [.., keys,
-/// value_width] with equal leading dims. mask: [queries, keys] or null, -inf hides; factor(number
-/// of the probability): dropout's.
+/// value_width] with equal leading dims. mask: [queries, keys] or null; -inf hides a key.
+/// factor(index of the probability): the dropout factor.
 inline Array attention(const Array& q, const Array& k, const Array& v, const Array* mask,
                        bool causal, double scale, const std::function<double(Int)>& factor = {}) {
   const int r = rank(q);

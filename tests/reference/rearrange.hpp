@@ -1,5 +1,5 @@
 #pragma once
-// The same elements in another arrangement, each by the place that it comes from.
+// Rearranges elements; each result element is read from its source position.
 #include <algorithm>
 
 #include "reference/array.hpp"
@@ -53,8 +53,8 @@ inline Array repeat_interleave(const Array& x, Int times, Int dim) {
   });
 }
 
-/// place(i, n) says which of n elements stands at i, or -1: `constant`. `sizes` as in pad, from the
-/// last dim on.
+/// Position i outside [0, n) is filled with element place(i, n), or with `constant` if place
+/// returns -1. `sizes` as in pad: pairs that start with the last dim.
 template <class F> Array pad(const Array& x, const Sizes& sizes, double constant, F place) {
   Sizes shape = x.shape, before(x.shape.size(), 0);
   for (std::size_t k = 0; k < sizes.size() / 2; ++k) {

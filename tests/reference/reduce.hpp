@@ -6,8 +6,8 @@
 
 namespace reference {
 
-/// fold(values of one group, in row-major order of the reduced dims) for every element of the
-/// result. No dims: all.
+/// Calls fold(values of one group, in row-major order of the reduced dims) for every element of the
+/// result. Empty dims reduce all.
 template <class F> Array reduce(const Array& a, const Sizes& dims, bool keepdim, F fold) {
   std::vector<bool> over(a.shape.size(), dims.empty());
   for (const Int d : dims)
@@ -55,7 +55,7 @@ inline Array mean(const Array& a, const Sizes& dims = {}, bool keepdim = false) 
   });
 }
 
-/// Number of the first element that no other one beats; a NaN beats all.
+/// Returns the index of the first element that no other one beats; a NaN beats all.
 template <class Beats> std::size_t first_best(const Numbers& v, Beats beats) {
   std::size_t best = 0;
   for (std::size_t i = 0; i < v.size(); ++i) {

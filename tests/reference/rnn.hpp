@@ -1,5 +1,5 @@
 #pragma once
-// Recurrent layers by their formulas, one number after the other.
+// Recurrent layers by their formulas, one element at a time.
 #include <cmath>
 
 #include "reference/array.hpp"
@@ -18,13 +18,13 @@ inline double add_products(double sum, const Array& a, Int from_a, const Array& 
   return add_products(sum, a.data.data() + from_a, 1, b.data.data() + from_b, 1, n).sum;
 }
 
-/// Output [T, B, H], last h and c [B, H] (c of an lstm alone).
+/// Output [T, B, H], last h and c [B, H] (c only for an LSTM).
 struct RecurrentResult {
   Array output, h, c;
 };
 
-/// One layer in one direction. Biases without elements stand for none; `lengths` without elements
-/// for sequences that all have T steps.
+/// One layer in one direction. Empty biases mean no bias; empty `lengths` mean that all sequences
+/// have T steps.
 inline RecurrentResult recurrent(Recurrent kind, const Array& x, const Array& h_0, const Array& c_0,
                                  const Array& w_ih, const Array& w_hh, const Array& b_ih,
                                  const Array& b_hh, bool reverse = false,
@@ -39,7 +39,7 @@ inline RecurrentResult recurrent(Recurrent kind, const Array& x, const Array& h_
       const Int t = reverse ? length - 1 - s : s;
       const Array before = y.h;
       for (Int j = 0; j < hidden; ++j) {
-        // What gate k of unit j gets from the input, and from the state.
+        // The contribution of the input to gate k of unit j, and that of the state.
         const auto from_x = [&](Int k) {
           const Int row = k * hidden + j;
           return add_products(b_ih.size() > 0 ? b_ih[row] : 0, w_ih, row * inputs, x,

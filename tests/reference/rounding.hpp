@@ -1,5 +1,5 @@
 #pragma once
-// Rounding to nearest even in any binary format, from its definition; and the distance of
+// Rounding to nearest even in any binary format, by its definition, and the distance between
 // neighbouring numbers.
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace reference {
 
-/// A binary floating-point format: bits of the significand (the hidden one included) and the
+/// A binary floating-point format: the bits of the significand (including the hidden bit) and the
 /// exponents of the smallest and largest normal number (1 <= |m| < 2).
 struct Format {
   int precision, min_exponent, max_exponent;
@@ -16,7 +16,7 @@ struct Format {
 inline constexpr Format kFloat16{11, -14, 15}, kBfloat16{8, -126, 127}, kFloat32{24, -126, 127},
     kFloat64{53, -1022, 1023};
 
-/// Distance of neighbouring numbers at |x|.
+/// Returns the distance between neighbouring numbers at |x|.
 inline double ulp(double x, const Format& f) {
   int exponent = f.min_exponent;
   if (x != 0 && std::isfinite(x)) exponent = std::max(std::ilogb(x), f.min_exponent);
@@ -36,8 +36,7 @@ inline double round_to(double x, const Format& f) {
   return std::copysign(r, x);
 }
 
-/// The number that a pattern of a 16-bit format stands for: 1 sign bit, then the exponent, then
-/// precision - 1 bits.
+/// Decodes a 16-bit pattern: 1 sign bit, then the exponent, then precision - 1 bits.
 inline double decode16(std::uint16_t bits, const Format& f) {
   const int mantissa_bits = f.precision - 1;
   const int mantissa = bits & ((1 << mantissa_bits) - 1);
@@ -52,7 +51,7 @@ inline double decode16(std::uint16_t bits, const Format& f) {
          std::ldexp(mantissa + (1 << mantissa_bits), f.min_exponent + exponent - 1 - mantissa_bits);
 }
 
-/// The pattern of a number that the format can hold exactly (or NaN).
+/// Encodes a number that the format represents exactly (or NaN).
 inline std::uint16_t encode16(double x, const Format& f) {
   const int mantissa_bits = f.precision - 1;
   const int top = 0x7fff >> mantissa_bits;

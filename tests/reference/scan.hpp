@@ -1,5 +1,5 @@
 #pragma once
-// Lines along a dim: running results, order.
+// Scans and sorting along a dim.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -8,8 +8,8 @@
 
 namespace reference {
 
-/// f(line) for every line along dim; results of one length each. A scalar is a line of one, and
-/// stays one if its result is.
+/// Applies f to every line along dim; all results must have the same length. A scalar is a line of
+/// one element, and the result is a scalar if it has one element.
 template <class F> Array along(const Array& x, Int dim, F f) {
   Array a = x;
   const bool scalar = a.shape.empty();
@@ -26,7 +26,7 @@ template <class F> Array along(const Array& x, Int dim, F f) {
     results.push_back(f(static_cast<const std::vector<double>&>(line)));
   });
   Sizes shape = a.shape;
-  // Without lines the length is that of the result for a line of zeros.
+  // Without lines, the length is that of the result for a line of zeros.
   at(shape, d) = static_cast<Int>(
       results.empty() ? f(std::vector<double>(static_cast<std::size_t>(at(a.shape, d)))).size()
                       : results[0].size());
@@ -55,12 +55,12 @@ inline std::vector<double> running_products(const Numbers& line) {
 inline Array cumsum(const Array& x, Int dim) { return along(x, dim, running_sums); }
 inline Array cumprod(const Array& x, Int dim) { return along(x, dim, running_products); }
 
-/// Places of a line's elements in order: the earlier of equal ones first, NaN as the largest.
+/// Returns the indices that sort a line: stable, with NaN as the largest.
 inline std::vector<std::size_t> order(const Numbers& line, bool descending) {
   std::vector<std::size_t> places(line.size());
   std::iota(places.begin(), places.end(), std::size_t{0});
   const auto less = [](double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; };
-  for (std::size_t i = 1; i < places.size(); ++i)  // by insertion
+  for (std::size_t i = 1; i < places.size(); ++i)  // insertion sort
     for (std::size_t j = i; j > 0; --j) {
       const double before = line[places[j - 1]], own = line[places[j]];
       if (!(descending ? less(before, own) : less(own, before))) break;
@@ -68,7 +68,7 @@ inline std::vector<std::size_t> order(const Numbers& line, bool descending) {
     }
   return places;
 }
-/// The first k values in order (all: k < 0), or their indices.
+/// Returns the first k sorted values (all if k < 0), or their indices.
 inline Array sorted(const Array& x, Int dim, bool descending, bool indices, Int k = -1) {
   return along(x, dim, [=](const Numbers& line) {
     std::vector<double> out;

@@ -1,5 +1,5 @@
 #pragma once
-// Softmax and the losses, by their formulas in double precision.
+// Softmax and cross entropy, by their formulas in double precision.
 #include "reference/reduce.hpp"
 
 namespace reference {
@@ -18,7 +18,7 @@ inline Array softmax(const Array& x, Int dim = -1) {
   return zip(e, sum(e, {dim}, true), [](double a, double s) { return a / s; });
 }
 
-/// -log softmax(logits)[label], summed over the rows, or their mean.
+/// -log softmax(logits)[label], summed or averaged over the rows.
 inline Array cross_entropy(const Array& logits, const Array& labels, bool take_mean) {
   const Int rows = at(logits.shape, 0), classes = at(logits.shape, 1);
   const Array p = rows > 0 ? log_softmax(logits, 1) : logits;

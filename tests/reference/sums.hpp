@@ -1,16 +1,16 @@
 #pragma once
-// Sums of products, one term after the other. Compiled with optimisation in every build: under a
-// sanitizer the references spend most of their time in them.
+// Sums of products, one term at a time. Compiled with optimisation in every build: under a
+// sanitizer the references spend most of their time here.
 #include <cstdint>
 
 namespace reference {
 
-/// A sum, and that of the sizes of its terms, by which its rounding errors are bounded.
+/// A sum, and the sum of the magnitudes of its terms, which bounds its rounding errors.
 struct SumAndSize {
   double sum, size;
 };
 
-/// sum + Σ a[i · step_a] b[i · step_b] over n terms; the size is |sum| + Σ |a b|.
+/// Computes sum + Σ a[i · step_a] b[i · step_b] over n terms; the size is |sum| + Σ |a b|.
 SumAndSize add_products(double sum, const double* a, std::int64_t step_a, const double* b,
                         std::int64_t step_b, std::int64_t n);
 /// The same modulo 2^64.

@@ -1,5 +1,5 @@
 #pragma once
-// The reshape family, on copies.
+// Reference results of the ops that make views, as copies.
 #include <algorithm>
 
 #include "reference/array.hpp"
@@ -24,7 +24,7 @@ inline Array transpose(const Array& x, Int a, Int b) {
   return permute(x, dims);
 }
 
-/// Elements start, start + step, … < end, with Python's rule for negative and large bounds.
+/// Elements start, start + step, … < end; negative and large bounds follow Python's rule.
 inline Array slice(const Array& x, Int dim, Int start, Int end, Int step = 1) {
   const int d = wrap(dim, rank(x));
   const Int n = at(x.shape, d);
@@ -47,7 +47,7 @@ inline Array select(const Array& x, Int dim, Int index) {
   return out;
 }
 
-/// One size may be -1.
+/// One of the sizes may be -1.
 inline Array reshape(Array x, Sizes shape) {
   Int known = 1;
   for (const Int s : shape)
@@ -57,7 +57,7 @@ inline Array reshape(Array x, Sizes shape) {
   return Array(shape, std::move(x.data));
 }
 
-/// To sizes given in full.
+/// Expands to explicit sizes (no -1).
 inline Array expand(const Array& x, const Sizes& shape) {
   const std::size_t skip = shape.size() - x.shape.size();
   return generate(shape, [&](const Sizes& i) {

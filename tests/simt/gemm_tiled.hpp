@@ -1,5 +1,5 @@
 #pragma once
-// C = A B, row major, 128x128 by 8, double buffered, 8x8 outputs a thread. Edges of any size.
+// C = A B, row major, 128x128 by 8, double buffered, 8x8 outputs per thread. Edges of any size.
 // Included by the tests and by bench/simt.cpp, which compiles it twice: with and without
 // instrumentation.
 #include "simt/simt.hpp"
@@ -13,8 +13,8 @@ struct Tile {
                 "each thread moves one float4 of A and one of B");
 };
 
-// Four elements of a row, zeros past its end. A function of each variant's own: the linker must not
-// take the instrumented one for all.
+// Loads four elements of a row, with zeros past its end. Each variant has its own function, because
+// the linker must not use the instrumented one for all.
 template <int Variant>
 __device__ inline float4 load_edge(const float* p, bool row, int column, int columns,
                                    bool aligned) {
@@ -24,7 +24,7 @@ __device__ inline float4 load_edge(const float* p, bool row, int column, int col
       row && column + 2 < columns ? p[2] : 0.0f, row && column + 3 < columns ? p[3] : 0.0f);
 }
 
-template <int Variant>  // 0; other numbers make other kernels of the same code
+template <int Variant>  // 0; other values make other kernels from the same code
 __global__ void __launch_bounds__(Tile::kThreads)
     gemm_tiled_kernel(int m, int n, int k, const float* __restrict__ a, const float* __restrict__ b,
                       float* __restrict__ c) {

@@ -120,7 +120,7 @@ __global__ void kernel_id(std::uint32_t* out) {
   out[block * threads + thread] = 1000 * block + thread;
 }
 
-// Legal: each block hands over to the next, and the last reads what all wrote.
+// Legal: each block signals the next with a flag, and the last block reads what all have written.
 __global__ void chain_of_blocks(float* data, unsigned* flags, float* sum) {
   if (threadIdx.x != 0) return;
   const unsigned b = blockIdx.x;
@@ -137,8 +137,8 @@ __global__ void chain_of_blocks(float* data, unsigned* flags, float* sum) {
   *sum = total;
 }
 
-// Legal: lane 2 overwrites byte 0 behind a barrier with its reader; the reader of byte 1 has passed
-// more barriers by then.
+// Legal: lane 2 overwrites byte 0 after a barrier with its reader. By then the reader of byte 1 has
+// passed more barriers.
 __global__ void bytes_read(unsigned char* out) {
   SIMT_SHARED(unsigned char, s, [4]);
   const unsigned lane = threadIdx.x;

@@ -1,4 +1,4 @@
-// Plain kernels, without a mistake.
+// Correct kernels.
 #include "gemm_tiled.hpp"
 #include "kernels.hpp"
 
@@ -7,10 +7,10 @@ namespace braid::simt_tests {
 template <class T> inline constexpr bool kIsBfloat16 = false;
 template <> inline constexpr bool kIsBfloat16<simt::bfloat16_t> = true;
 
-// On tensor cores: 64x64 by 16 a block of 4 warps (2x2). Sizes are multiples of the tile.
+// On tensor cores: 64x64 by 16 per block of 4 warps (2x2). Sizes are multiples of the tile.
 template <class T>
 __global__ void gemm_narrow_kernel(int n, int k, const T* a, const T* b, float* c) {
-  SIMT_SHARED(T, as, [64][24]);  // 8 more than needed: rows of ldmatrix in different banks
+  SIMT_SHARED(T, as, [64][24]);  // 8 more than needed: the rows of ldmatrix are in different banks
   SIMT_SHARED(T, bs, [16][72]);
   const int t = static_cast<int>(threadIdx.x), lane = t & 31, warp = t >> 5;
   const int m0 = static_cast<int>(blockIdx.y) * 64, n0 = static_cast<int>(blockIdx.x) * 64,

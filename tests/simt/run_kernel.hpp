@@ -1,5 +1,5 @@
 #pragma once
-// One launch and its end, in both worlds: for kernels of tests.
+// Launches a kernel of a test and waits for it, in the emulation and on a GPU.
 #include "simt/simt.hpp"
 
 #if defined(__CUDACC__)

@@ -16,13 +16,13 @@
 
 namespace braid::simt_tests {
 
-/// Device memory of a test, without the runtime: registered with the checker.
+/// Device memory for a test, without the runtime: registered with the checker.
 template <class T> class DeviceArray {
  public:
   explicit DeviceArray(std::size_t count, int device = 0) : count_(count) {
     const std::size_t bytes = std::max<std::size_t>(count * sizeof(T), 1);
     void* p = nullptr;
-    // the exact size: red zones of AddressSanitizer start right behind it
+    // the exact size: AddressSanitizer's red zone starts directly after it
     if (posix_memalign(&p, 256, bytes) != 0) throw std::bad_alloc();
     std::memset(p, 0xff, bytes);
     data_ = static_cast<T*>(p);
@@ -69,7 +69,7 @@ class KeepConfig {
   simt::Config before_;
 };
 
-/// What f throws.
+/// Returns the details of the error that f throws.
 template <class F> simt::Error::Details details_of(F&& f) {
   try {
     f();
@@ -80,7 +80,7 @@ template <class F> simt::Error::Details details_of(F&& f) {
   return {};
 }
 
-/// Runs `body` in forward, reverse and two random orders.
+/// Runs `body` in forward, reverse and two random orders of threads.
 template <class Body> void in_all_orders(Body body) {
   const KeepConfig keep;
   const std::tuple<const char*, simt::Order, std::uint64_t> orders[] = {
@@ -95,7 +95,7 @@ template <class Body> void in_all_orders(Body body) {
   }
 }
 
-/// Numbers of the normal distribution; the same in every run.
+/// Returns normally distributed numbers, the same in every run.
 inline std::vector<float> normal(std::size_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> distribution;
@@ -104,7 +104,7 @@ inline std::vector<float> normal(std::size_t count, unsigned seed) {
   return values;
 }
 
-/// The lines of a file of tests/simt that carry `// here: <name>`.
+/// Returns the lines of a file of tests/simt that end in `// here: <name>`.
 inline std::vector<int> marked_lines(const std::string& file, const std::string& name) {
   std::ifstream in(braid::test::tests_dir() + "/simt/" + file);
   std::vector<int> lines;

@@ -1,4 +1,4 @@
-// The edges of the language, and of the emulation.
+// Edge cases of the language and of the emulation.
 #include <algorithm>
 
 #include "kernels.hpp"
@@ -81,7 +81,7 @@ TEST_CASE("simt: neighbours within a word are no race", "[edge]") {
     int wrong = 0;
     for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] != (i % 3 == 0 ? 1 : 0);
     CHECK(wrong == 0);
-    CHECK_NOTHROW(run(bytes_read, 1, 32, 0, out));  // readers with barriers of their own
+    CHECK_NOTHROW(run(bytes_read, 1, 32, 0, out));  // readers with their own barriers
   });
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("simt: without checks a race goes unseen, and results are the same", "
 
 TEST_CASE("simt: a chain of blocks that hand over to one another", "[edge]") {
   const KeepConfig keep;
-  simt::set_order(simt::Order::forward);  // in any other a block waits for one that has not started
+  simt::set_order(simt::Order::forward);  // in other orders a block would wait for a later one
   const DeviceArray<float> data(3000), sum(1);
   const DeviceArray<unsigned> flags(std::vector<unsigned>(3000, 0));
   CHECK_NOTHROW(run(chain_of_blocks, 3000, 32, 0, data, flags, sum));

@@ -1,4 +1,4 @@
-// float16 and bfloat16 of the emulation have the bits of those of braid/core, which
+// float16 and bfloat16 of the emulation have the same bits as those of braid/core, which
 // tests/core/test_dtype.cpp compares with plain definitions.
 #include <bit>
 #include <cmath>
@@ -13,7 +13,8 @@ namespace braid::simt_tests {
 
 namespace {
 
-/// Every pattern to float and back, and the numbers half way to the next one, and beside that.
+/// Converts every bit pattern to float and back, and also the midpoints between neighbours and the
+/// floats next to each midpoint.
 template <class T, class Known> void check_all() {
   int wrong_value = 0, wrong_back = 0, wrong_middle = 0;
   for (std::uint32_t bits = 0; bits < 0x10000u; ++bits) {
@@ -54,7 +55,7 @@ TEST_CASE("simt: the 16-bit types have the values and the rounding of braid's", 
 
 TEST_CASE("simt: 16-bit arithmetic rounds once", "[half]") {
   const simt::half_t a(1.0f), b(0x1p-11f), c(0x1p-10f);
-  CHECK((a + b).bits == a.bits);  // half way, to the even one
+  CHECK((a + b).bits == a.bits);  // a tie, rounded to even
   CHECK(float(a + c) == 1.0f + 0x1p-10f);
   CHECK(float(simt::half_t(3) * simt::half_t(2.5f)) == 7.5f);
   CHECK(float(-a) == -1.0f);

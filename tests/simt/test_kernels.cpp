@@ -1,5 +1,5 @@
-// Plain kernels against loops in double, in every order of threads and blocks. More of them run so:
-// those of tests/ladder and of tests/cuda_kernels.
+// Correct kernels compared with loops in double, under every order of threads and blocks. The
+// kernels of tests/ladder and of tests/cuda_kernels run this way too.
 #include <cmath>
 
 #include "kernels.hpp"
@@ -19,7 +19,7 @@ double worst(const std::vector<float>& got, const Doubles& want) {
   double error = 0;
   for (std::size_t i = 0; i < want.size(); ++i) {
     const double e = std::abs(static_cast<double>(got[i]) - want[i]) / (1 + std::abs(want[i]));
-    if (!(e <= error)) error = e;  // a NaN counts
+    if (!(e <= error)) error = e;  // also true for a NaN
   }
   return error;
 }

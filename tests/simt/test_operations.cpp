@@ -1,5 +1,5 @@
-// What the checker knows between kernels: which operation touched what, what the allocator gave
-// out, whose memory it is.
+// What the checker knows between kernels: which operation accessed what, what the allocator has
+// allocated, and which device memory belongs to.
 #include <functional>
 
 #include "kernels.hpp"
@@ -19,8 +19,8 @@ bool instrumented() {
 
 namespace {
 
-// Operations 2i and 2i + 1 run on two streams; an operation comes after those of its own stream
-// with smaller numbers, and after all that `joined` says.
+// Even and odd operations run on two streams. An operation is ordered after the earlier operations
+// of its own stream, and after those that `joined` adds.
 std::uint32_t joined = 0;
 bool by_stream(std::uint32_t earlier, std::uint32_t op) {
   return earlier < op && (earlier % 2 == op % 2 || op <= joined || earlier <= joined);
@@ -43,7 +43,7 @@ class Streams {
 
 using Work = std::function<void()>;
 
-/// Nothing is found in the work of an operation.
+/// Checks that the operation's work has no finding.
 void right(std::uint32_t op, const Work& f) {
   simt::set_current_op(op, 0);
   CHECK_NOTHROW(f());
@@ -101,7 +101,7 @@ TEST_CASE("simt: parts of a segment that the allocator has not given out", "[ope
   simt::annotate_freed(block, 10 * sizeof(float) + 1);
   wrong(0, [&] { copy(block, out, 10); }, use_after_free);
   simt::annotate_allocated(block, 64 * sizeof(float));
-  wrong(0, [&] { copy(block, out, 10); }, uninitialised);  // what was there before is gone
+  wrong(0, [&] { copy(block, out, 10); }, uninitialised);  // the earlier contents are gone
 }
 
 TEST_CASE("simt: a copy of uninitialised memory is uninitialised", "[operations]") {
@@ -166,7 +166,7 @@ TEST_CASE("simt: two streams at neighbouring bytes of one word", "[operations]")
   right(8, [&] { fill_some(a, 5); });
   wrong(9, [&] { fill_some(a + 4, 2); });
   wrong(11, [&] { read(a + 4, 1); });
-  // what a stream wrote beside the bytes of another is remembered
+  // the checker remembers what a stream wrote next to the bytes of another
   right(2, [&] { fill_some(x, 1); });
   right(3, [&] { fill_some(x + 1, 1); });
   wrong(5, [&] { copy_some(x, y, 1); });

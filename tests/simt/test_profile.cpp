@@ -1,4 +1,4 @@
-// Bank conflicts and uncoalesced accesses as numbers, by source line.
+// Counts of bank conflicts and uncoalesced accesses, by source line.
 #include "kernels.hpp"
 #include "simt/profiler.hpp"
 #include "support.hpp"
@@ -7,7 +7,7 @@ namespace braid::simt_tests {
 
 namespace {
 
-/// What a line costs: requests, and what each takes, and would take at least.
+/// Checks the cost of a line: the number of accesses, the cost of each, and the ideal cost of each.
 void expect(const simt::Profile& profile, const std::string& mark, bool shared,
             std::uint64_t accesses, double each, double ideal) {
   INFO(mark);

@@ -1,5 +1,5 @@
-// Every mistake is reported, in every order of threads, with what it is, in which kernel, on which
-// variable and on which line; the kernels without the mistake are not.
+// Every mistake is reported, under every order of threads, with its kind, kernel, variable and
+// line. The corrected kernels are not reported.
 #include <algorithm>
 
 #include "kernels.hpp"
@@ -17,7 +17,7 @@ struct Memory {
   [[nodiscard]] Buffers buffers() const { return {out, in, host, matrices, counter}; }
 };
 
-/// The emulation gives up waits early.
+/// Makes the emulation give up waits early.
 struct ShortPatience : KeepConfig {
   ShortPatience() {
     simt::Config c = simt::config();

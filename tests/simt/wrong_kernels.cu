@@ -1,5 +1,5 @@
-// Kernels with one deliberate mistake each; none where `fixed`. The lines that a report must name
-// carry the mark `here`.
+// Kernels with one deliberate mistake each, and without it if `fixed`. The lines that a report must
+// name end in `// here: <name>`.
 #include "wrong_kernels.hpp"
 
 #include "run_kernel.hpp"
@@ -81,7 +81,7 @@ __global__ void foreign_mask(Buffers b, bool fixed) {
   b.out[threadIdx.x] = v;
 }
 
-// Without the mistake each lane hands over to the next, with masks that overlap.
+// Corrected: each lane passes a value to the next, with masks that overlap.
 __global__ void crossed_masks(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [32]);
   const unsigned lane = threadIdx.x;
@@ -102,8 +102,8 @@ __global__ void crossed_masks(Buffers b, bool fixed) {
   if (lane == 2) __syncwarp(0x7u);  // here: crossed_masks
 }
 
-// Without the mistake: lanes that have returned are not waited for; the lanes at the edge of a sum
-// over half a warp may look outside it.
+// Corrected: lanes that have returned are not waited for, and the lanes at the edge of a sum over
+// half a warp may read outside it.
 __global__ void foreign_source(Buffers b, bool fixed) {
   const unsigned lane = threadIdx.x;
   unsigned odd = 0;
@@ -143,7 +143,7 @@ __global__ void misaligned_vector(Buffers b, bool fixed) {
   simt::store4(b.out, simt::load4(b.in + (fixed ? 4 : 1)));  // here: misaligned_vector
 }
 
-// Two stages; the wrong wait leaves the stage that is read next under way.
+// Two stages. The wrong wait leaves the stage that is read next in flight.
 __global__ void weak_wait(Buffers b, bool fixed) {
   SIMT_SHARED(float, as, [2][64]);
   const int t = static_cast<int>(threadIdx.x);
@@ -186,7 +186,7 @@ __global__ void missing_fence(Buffers b, bool fixed) {
   *b.counter = 0;
 }
 
-// The last block reads plainly what all, or most, have updated.
+// The last block reads without an atomic what all blocks, or most, have updated atomically.
 __global__ void missing_fence_of_atomics(Buffers b, bool fixed) {
   if (threadIdx.x != 0) return;
   if (!fixed || blockIdx.x % 3 != 1) atomicAdd(b.out, 1.0f);  // here: missing_fence_of_atomics
@@ -236,7 +236,7 @@ __global__ void spin_on_flag(Buffers b, bool fixed) {
     while (flag[2] == 0) continue;  // here: spin_on_flag
 }
 
-// A lock that one thread takes needs no other to run.
+// A lock that only one thread takes does not need any other thread to run.
 __global__ void spin_on_lock(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [1]);
   while (atomicCAS(b.counter, 0u, 1u) != 0u) continue;  // here: spin_on_lock
@@ -277,7 +277,7 @@ __global__ void local_of_another(Buffers b, bool fixed) {
   b.out[t] += mine[t & 3];
 }
 
-/// The flags that the waits below are for.
+/// Sets the flags that the kernels below wait for.
 __device__ void set_flags(volatile float* flag) {
   if (threadIdx.x < 4) flag[threadIdx.x] = 1;
   __syncthreads();
@@ -415,7 +415,7 @@ void run_wrong(const WrongKernel& k, const Buffers& b, bool fixed) {
   run(k.kernel, k.blocks, k.threads, 0, b, fixed);
 }
 
-// Instrumented copies of functions that reports are made with; the linker may take these for the
+// Contains instrumented copies of functions that build reports. The linker may use them for the
 // whole program.
 std::string text_of_the_host(const char* a, char b) {
   return std::string(a).append(2, b).insert(0, "+").substr(1);

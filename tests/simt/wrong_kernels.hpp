@@ -7,7 +7,7 @@
 // Kernels with one deliberate mistake each, and the same kernels without it.
 namespace braid::simt_tests {
 
-/// What the kernels work on: device memory.
+/// The memory that the kernels work on: device memory, except for `host`.
 struct Buffers {
   float* out;         // 64 floats, zero
   const float* in;    // 64 floats
@@ -17,14 +17,14 @@ struct Buffers {
 };
 
 struct WrongKernel {
-  const char* name;  // of the mark, and of the kernel without its namespace
+  const char* name;  // the mark, and the kernel's name without its namespace
   simt::Finding finding;
   const char* variable;  // "": none
   void (*kernel)(Buffers b, bool fixed);
   unsigned threads = 64, blocks = 1;
 };
 [[nodiscard]] std::span<const WrongKernel> wrong_kernels();
-/// Runs the kernel with its mistake, or, where `fixed`, without.
+/// Runs the kernel with its mistake, or without it if `fixed`.
 void run_wrong(const WrongKernel& k, const Buffers& b, bool fixed = false);
 [[nodiscard]] std::string text_of_the_host(const char* a, char b);
 

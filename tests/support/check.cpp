@@ -1,6 +1,6 @@
-// The assertions of check.hpp, by Catch2's runner, and main of every test binary: the one file that
-// includes Catch2. A run that asks for an instruction set (BRAID_ISA) which this processor lacks
-// says so and is skipped.
+// Implements the assertions of check.hpp with Catch2's runner, and defines main of every test
+// binary. This is the only file that includes Catch2. If BRAID_ISA names an instruction set that
+// this processor lacks, the run prints that and is skipped.
 #define BRAID_CHECK_RUNNER 1
 #include "support/check.hpp"
 
@@ -26,9 +26,9 @@
 namespace braid::assertion {
 namespace {
 
-/// The messages of the scopes that are open, the innermost last.
+/// The messages of the open scopes, innermost last.
 thread_local std::vector<std::string> messages;
-/// Those of the scopes that an exception has left, for its report.
+/// The messages of the scopes that an exception has left. They are reported with the exception.
 thread_local std::vector<std::string> left_messages;
 thread_local Site last_site{};
 
@@ -63,7 +63,7 @@ bool negated(const Site& site) {
   return site.kind == Site::Kind::check_false || site.kind == Site::Kind::require_false;
 }
 
-/// Hands a result to Catch2, with the messages of the open scopes where it is not good.
+/// Passes a result to Catch2, with the messages of the open scopes if it is a failure.
 void tell(const Site& site, const char* macro, Catch::ResultWas::OfType result, std::string text) {
   const bool required = site.kind == Site::Kind::require || site.kind == Site::Kind::require_false;
   std::vector<Catch::ScopedMessage> infos;
@@ -111,7 +111,7 @@ class Invoker : public Catch::ITestInvoker {
     } catch (const Catch::TestFailureException&) {
       throw;
     } catch (...) {
-      // Messages that are alive while an exception passes are shown with it.
+      // Catch2 shows the messages that exist while the exception propagates.
       std::vector<Catch::ScopedMessage> infos;
       infos.reserve(left_messages.size() + 1);
       for (std::size_t i = left_messages.size(); i-- > 0;) infos.push_back(shown(left_messages[i]));
@@ -134,7 +134,8 @@ std::string taken(std::ostream& written) {
   return text;
 }
 
-/// With BRAID_TEST_RESULTS=FILE a line of each test goes there: "pass" or "FAIL", and its name.
+/// With BRAID_TEST_RESULTS=FILE, appends a line for each test to that file: "pass" or "FAIL", and
+/// the name.
 #if defined(BRAID_CATCH2_V2)
 using Listener = Catch::TestEventListenerBase;
 const std::string& name_of(const Catch::TestCaseInfo& info) { return info.name; }
@@ -243,7 +244,7 @@ void write_number(std::ostream& out, float value) {
 }
 
 std::ostream& message() {
-  // A message that calls what makes one itself: each has a stream of its own.
+  // An argument of a message may itself build a message, so each gets a separate stream.
   thread_local std::vector<std::unique_ptr<std::ostringstream>> streams;
   for (const auto& stream : streams)
     if (stream->tellp() == 0) return *stream;
@@ -270,7 +271,7 @@ std::string written(std::initializer_list<std::pair<const void*, Writer>> values
 
 void fail(const Site& site, std::ostream& written) {
   tell(site, "FAIL", Catch::ResultWas::ExplicitFailure, taken(written));
-  std::abort();  // not reached: what is required throws
+  std::abort();  // not reached: a failed REQUIRE throws
 }
 void fail_check(const Site& site, std::ostream& written) {
   tell(site, "FAIL_CHECK", Catch::ResultWas::ExplicitFailure, taken(written));

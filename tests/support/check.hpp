@@ -1,11 +1,11 @@
 #pragma once
-// The assertions of the tests: the macros of Catch2 that are used here, with a small header in
-// front of its runner (check.cpp). Catch2's own header takes seconds a file to compile.
+// The assertions of the tests: the Catch2 macros that the tests use, declared in a small header and
+// implemented with Catch2's runner (check.cpp). Catch2's own header adds seconds to each compile.
 //   TEST_CASE(name, tags)        a test; names, tags and the command line are Catch2's
-//   CHECK, CHECK_FALSE           go on after a failure; REQUIRE, REQUIRE_FALSE end the test
+//   CHECK, CHECK_FALSE           continue after a failure; REQUIRE, REQUIRE_FALSE end the test
 //   CHECK_THROWS_AS(x, E), CHECK_THROWS_WITH(x, text), CHECK_NOTHROW(x), REQUIRE_NOTHROW(x)
-//   INFO(a << b), CAPTURE(a)     shown with a failure while the scope lasts
-//   FAIL, FAIL_CHECK, WARN       a message of its own
+//   INFO(a << b), CAPTURE(a)     shown with every failure in the rest of the scope
+//   FAIL, FAIL_CHECK, WARN       report a given message
 // An exception that leaves a CHECK ends the test; the report names the last assertion.
 #include <concepts>
 #include <cstddef>
@@ -23,13 +23,13 @@ namespace braid::assertion {
 
 using TestFunction = void (*)();
 
-/// Makes a test known to the runner.
+/// Registers a test with the runner.
 struct Registered {
   Registered(TestFunction test, const char* file, int line, const char* name,
              const char* tags = "");
 };
 
-/// Where an assertion stands.
+/// The location and the text of an assertion.
 struct Site {
   enum class Kind : unsigned char { check, check_false, require, require_false };
   Kind kind;
@@ -39,15 +39,15 @@ struct Site {
 };
 
 using Writer = void (*)(std::ostream&, const void*);
-/// Counts an assertion that holds; reports one that does not, and throws if it is a REQUIRE.
+/// Counts an assertion that holds. Reports one that does not hold, and throws if it is a REQUIRE.
 void judge(const Site& site, bool holds);
-/// The same of `left op right`, whose values the report shows.
+/// The same for `left op right`; the report shows both values.
 void judge(const Site& site, bool holds, const void* left, Writer write_left, const char* op,
            const void* right, Writer write_right);
-/// Of one value.
+/// The same for one value.
 void judge(const Site& site, bool holds, const void* value, Writer write);
 void judge_message(const Site& site, bool holds, const std::string& message);
-/// For the report of an exception that nobody expects.
+/// Records the assertion, so that the report of an unexpected exception can name it.
 void begin(const Site& site) noexcept;
 
 // ---- values as text
@@ -67,7 +67,7 @@ void write_text(std::ostream& out, std::string_view text);  // in quotes
 void write_number(std::ostream& out, double value);
 void write_number(std::ostream& out, float value);
 
-/// Writes the T at `value`.
+/// Writes the T that `value` points to.
 template <class T> void write_at(std::ostream& out, const void* value) {
   write(out, *static_cast<const T*>(value));
 }
@@ -109,10 +109,10 @@ template <class T> void write(std::ostream& out, const T& value) {
   }
 }
 
-// ---- `site <= left == right` as an expression: its value is judged, its operands are shown
+// ---- `site <= left == right` as an expression: its value is checked, its operands are shown
 
 struct Judged {};
-// Signs and floating-point equality are what the tests compare on purpose.
+// The tests compare mixed signs and floating-point numbers for equality on purpose.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wfloat-equal"
@@ -129,7 +129,7 @@ template <class L> struct Left {
   template <class R> Judged operator<=(const R& r) const { return show(value <= r, "<=", r); }
   template <class R> Judged operator>(const R& r) const { return show(value > r, ">", r); }
   template <class R> Judged operator>=(const R& r) const { return show(value >= r, ">=", r); }
-  template <class R> void operator&&(const R&) const = delete;  // two assertions, or parentheses
+  template <class R> void operator&&(const R&) const = delete;  // use two CHECKs, or parentheses
   template <class R> void operator||(const R&) const = delete;
 };
 #pragma GCC diagnostic pop
@@ -144,7 +144,7 @@ template <class L> void finish(const Left<L>& left) {
 
 // ---- exceptions
 
-/// A callable, for the length of a call.
+/// A callable that is borrowed for the duration of a call.
 class Call {
  public:
   template <class F> explicit Call(const F& f) : object_(&f), call_(&run<F>) {}
@@ -156,7 +156,7 @@ class Call {
   void (*call_)(const void*);
 };
 
-/// Is the current exception an E?
+/// Returns whether the current exception is an E.
 template <class E> bool current_is() {
   try {
     throw;
@@ -172,9 +172,9 @@ void judge_nothrow(const Site& site, Call call);
 
 // ---- messages
 
-/// A stream that is empty; one a thread, for the next message.
+/// Returns an empty stream for the next message. Each thread has separate streams.
 std::ostream& message();
-/// Shows what was written to message() with the failures of its scope.
+/// Shows the text written to message() with the failures of its scope.
 class Info {
  public:
   explicit Info(std::ostream& written);
@@ -186,7 +186,7 @@ class Info {
 void fail_check(const Site& site, std::ostream& written);
 void warn(const Site& site, std::ostream& written);
 
-/// The values as the report of a failure writes them, with commas between.
+/// Returns the values as a failure report writes them, separated by commas.
 std::string written(std::initializer_list<std::pair<const void*, Writer>> values);
 template <class... T> std::string listed(const T&... values) {
   return written({{&values, &write_at<T>}...});
@@ -194,7 +194,7 @@ template <class... T> std::string listed(const T&... values) {
 
 // ---- floating-point numbers that are close
 
-/// Equal up to epsilon times the larger of them, or up to a margin.
+/// Equal up to epsilon times the expected value, or up to a margin.
 class Approx {
  public:
   explicit Approx(double value) : value_(value) {}
@@ -217,7 +217,7 @@ class Approx {
 
 }  // namespace braid::assertion
 
-#if !defined(BRAID_CHECK_RUNNER)  // where Catch2 has its own
+#if !defined(BRAID_CHECK_RUNNER)  // check.cpp uses Catch2's Approx
 using braid::assertion::Approx;
 #endif
 

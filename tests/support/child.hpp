@@ -1,6 +1,6 @@
 #pragma once
-// Runs cases of this very test binary in a process of their own, for what belongs to a whole
-// process.
+// Runs cases of this test binary in a separate process, for tests of state that a whole process
+// shares.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ struct ChildResult {
   std::string output;  ///< stdout and stderr
 };
 
-/// `environment` is written as the shell does: "A=1 B=2"; `filter` names hidden cases, such as
+/// `environment` uses shell syntax: "A=1 B=2". `filter` selects hidden cases, for example
 /// "[.child][devices]".
 inline ChildResult run_child(const std::string& environment, const std::string& filter) {
   const std::string command =
@@ -33,7 +33,7 @@ inline ChildResult run_child(const std::string& environment, const std::string& 
 
 }  // namespace braid::test
 
-/// The hidden cases pass in a process of their own.
+/// Checks that the hidden cases pass in a separate process.
 #define CHECK_CHILD(environment, filter)                                                    \
   do {                                                                                      \
     const ::braid::test::ChildResult child = ::braid::test::run_child(environment, filter); \

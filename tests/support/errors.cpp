@@ -21,8 +21,8 @@ std::string thrown(const ThrownType& expected, std::string_view pattern, asserti
   try {
     f();
   } catch (const std::exception& e) {
-    // With another one nested in it an exception is of a type below E that the standard library
-    // makes; it has E's name.
+    // An exception with another one nested in it has a type that the standard library derives from
+    // E; exception_type reports E's name for it.
     const bool nested = expected.is_base_of(e) && dynamic_cast<const std::nested_exception*>(&e);
     const std::string name = exception_type(std::current_exception());
     if (typeid(e) != expected.type && !(nested && name == expected.name))

@@ -1,5 +1,5 @@
 #pragma once
-// What an expression throws: its exact type and its text.
+// Checks the exact type and the text of an exception that an expression throws.
 #include <exception>
 #include <string>
 #include <string_view>
@@ -11,10 +11,10 @@
 
 namespace braid::test {
 
-/// The pieces of `pattern`, separated by `*`, stand in `text` in this order.
+/// Returns whether the pieces of `pattern`, separated by `*`, occur in `text` in this order.
 bool matches(std::string_view text, std::string_view pattern);
 
-/// What `thrown` needs to know of a type of exception.
+/// The properties of an exception type that `thrown` needs.
 struct ThrownType {
   const std::type_info& type;
   std::string name;
@@ -29,15 +29,15 @@ template <class E> ThrownType thrown_type() {
 void judge_thrown(const assertion::Site& site, const ThrownType& expected, std::string_view pattern,
                   assertion::Call f);
 
-/// Empty if f() throws exactly an E whose what() matches; else what happened.
+/// Returns "" if f() throws exactly an E whose what() matches, else a description of what happened.
 template <class E, class F> [[nodiscard]] std::string thrown(std::string_view pattern, F&& f) {
   return thrown(thrown_type<E>(), pattern, assertion::Call(f));
 }
 
 }  // namespace braid::test
 
-/// The expression throws exactly a Type, and its text has the pieces of `text` (separated by *) in
-/// this order.
+/// Checks that the expression throws exactly a Type whose text contains the pieces of `text`
+/// (separated by *) in this order.
 #define CHECK_THROWS_TEXT(Type, text, ...)                                                         \
   ::braid::test::judge_thrown(BRAID_SITE(check, #__VA_ARGS__), ::braid::test::thrown_type<Type>(), \
                               text, BRAID_CALL(__VA_ARGS__))

@@ -11,14 +11,15 @@
 
 namespace braid::test {
 
-// A file system whose k-th call fails with an error of our choice; it counts and names its calls.
+// A file system whose k-th call fails with a chosen error. It counts its calls and records which
+// one failed.
 struct Faults {
-  int fail_at = 0;  // 0: none
+  int fail_at = 0;  // 0: no call fails
   int error = EIO;
   bool persistent = false;
-  std::size_t most = ~std::size_t{0};  // bytes a read or write moves
+  std::size_t most = ~std::size_t{0};  // the maximum of bytes per read or write
   int calls = 0;
-  int last_fsync = 0, renamed = 0, folder_fsync = 0;  // the call's number
+  int last_fsync = 0, renamed = 0, folder_fsync = 0;  // the index of the call
   unsigned written_mode = 0;                          // of the temporary file, at its first write
   std::string failed = {};
 };
@@ -43,7 +44,7 @@ inline const io::FileSystem kFaulty{
     .close =
         [](int fd) {
           const bool failed = fails("close");
-          const int result = real().close(fd);  // also a failing close gives the descriptor back
+          const int result = real().close(fd);  // a close that fails releases the descriptor too
           if (failed) errno = faults.error;
           return failed ? -1 : result;
         },
@@ -68,7 +69,7 @@ inline const io::FileSystem kFaulty{
         [](int fd) {
           if (fails("fsync")) return -1;
           (faults.renamed == 0 ? faults.last_fsync : faults.folder_fsync) = faults.calls;
-          static_cast<void>(fd);  // not to the disk, which takes long: no power is cut here
+          static_cast<void>(fd);  // no real fsync: it is slow, and no test here cuts the power
           return 0;
         },
     .fchmod = [](int fd, unsigned mode) { return fails("fchmod") ? -1 : real().fchmod(fd, mode); },

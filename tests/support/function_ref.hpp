@@ -5,7 +5,8 @@
 
 namespace braid::test {
 
-/// A callable of another's, for the length of a call: what takes one needs no template.
+/// A non-owning reference to a callable, valid for the duration of a call. Functions that take it
+/// need not be templates.
 template <class Signature> class FunctionRef;
 template <class R, class... A> class FunctionRef<R(A...)> {
  public:

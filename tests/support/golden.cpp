@@ -78,7 +78,7 @@ void Goldens::read_text(std::istream& in) {
   std::string name, line, text;
   int lines = 0;
   in >> name >> lines;
-  std::getline(in, line);  // the rest of the head line
+  std::getline(in, line);  // the rest of the header line
   for (int i = 0; i < lines; ++i) {
     if (!std::getline(in, line)) throw std::runtime_error("goldens: the file ends inside a text");
     text += (i ? "\n" : "") + line;
@@ -96,7 +96,7 @@ std::string difference(const Tensor& got, const Tensor& want, double rtol, doubl
   else {
     const std::vector<double> a = got.to_vector<double>(), b = want.to_vector<double>();
     for (std::size_t i = 0; i < a.size() && out.tellp() == 0; ++i) {
-      // equal infinities are close
+      // equal infinities count as close
       const bool close = a[i] == b[i] || std::abs(a[i] - b[i]) <= atol + rtol * std::abs(b[i]);
       if (!close) {
         out.precision(17);

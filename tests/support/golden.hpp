@@ -9,16 +9,16 @@
 // Reads the files of tests/goldens (format: README.md there).
 namespace braid::testing {
 
-/// One file of goldens: tensors and texts by name.
+/// One golden file: tensors and texts by name.
 class Goldens {
  public:
-  /// Reads tests/goldens/<file>; its tensors are given out on `device`. Throws std::runtime_error
-  /// naming the file and what is wrong with it.
+  /// Reads tests/goldens/<file>; tensor() returns its tensors on `device`. Throws
+  /// std::runtime_error that names the file and what is wrong with it.
   explicit Goldens(const std::string& file, Device device = {});
 
   [[nodiscard]] bool has(const std::string& name) const { return tensors_.count(name) != 0; }
-  /// A tensor of its own (changing it changes no golden). Throws std::runtime_error for an unknown
-  /// name.
+  /// Returns a copy of the tensor, so changing it changes no golden. Throws std::runtime_error for
+  /// an unknown name.
   [[nodiscard]] Tensor tensor(const std::string& name) const {
     return find(tensors_, name).to(device_, {}, true);
   }
@@ -45,11 +45,11 @@ class Goldens {
   std::map<std::string, std::string> texts_;
 };
 
-/// Empty if `got` has the shape and dtype of `want` and |got - want| <= atol + rtol |want|
-/// everywhere; else what differs. NaN is never close.
+/// Returns "" if `got` has the shape and dtype of `want` and |got - want| <= atol + rtol |want|
+/// everywhere, else the difference. NaN is never close.
 [[nodiscard]] std::string difference(const Tensor& got, const Tensor& want, double rtol,
                                      double atol);
-/// The same with tolerances for a dtype's rounding, in units of a few operations' error.
+/// The same with tolerances that depend on the dtype: a few operations' rounding errors.
 [[nodiscard]] std::string difference(const Tensor& got, const Tensor& want);
 
 }  // namespace braid::testing

@@ -7,7 +7,7 @@
 namespace braid::test {
 namespace {
 
-/// Numbers of all inputs, one after the other, and back into tensors that a function can be called
+/// The values of all inputs, which tensors() converts to the tensors that the function is called
 /// with.
 struct Point {
   std::vector<Array> values;
@@ -22,7 +22,7 @@ struct Point {
   }
 };
 
-/// One number for every element of every floating-point output, in order.
+/// Returns the elements of all floating-point outputs in order.
 std::vector<double> flatten(const std::vector<Tensor>& outputs) {
   std::vector<double> flat;
   for (const Tensor& t : outputs)
@@ -33,8 +33,8 @@ std::vector<double> flatten(const std::vector<Tensor>& outputs) {
   return flat;
 }
 
-/// d(Σ weights · outputs) / d(inputs that require a gradient), flattened; zeros where a gradient is
-/// none.
+/// Computes d(Σ weights · outputs) / d(inputs that require a gradient), flattened; an undefined
+/// gradient counts as zeros.
 std::vector<double> pull_back(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                               const std::vector<Tensor>& weights) {
   std::vector<Tensor> roots, seeds, leaves;
@@ -63,7 +63,7 @@ std::vector<double> pull_back(const std::vector<Tensor>& outputs, const std::vec
   return flat;
 }
 
-/// Weights for the outputs from a flat list.
+/// Splits a flat list into weights of the outputs' shapes.
 std::vector<Tensor> weights_like(const std::vector<Tensor>& outputs,
                                  const std::vector<double>& flat) {
   std::vector<Tensor> weights;
@@ -78,7 +78,8 @@ std::vector<Tensor> weights_like(const std::vector<Tensor>& outputs,
   return weights;
 }
 
-/// Weights for the outputs, each in number `k` of the layouts that it can have.
+/// Makes random weights for the outputs, each in layout `k` (modulo their count) of those that it
+/// can have.
 std::vector<Tensor> weights_in_layout(const std::vector<Tensor>& outputs, std::size_t k) {
   Numbers numbers(79 + k);
   std::vector<Tensor> weights;
@@ -92,7 +93,8 @@ std::vector<Tensor> weights_in_layout(const std::vector<Tensor>& outputs, std::s
   return weights;
 }
 
-/// Empty if an incoming gradient of any layout gives what a dense one of the same numbers gives.
+/// Returns "" if an incoming gradient of any layout gives the same result, up to rounding, as a
+/// contiguous one with the same numbers.
 std::string incoming_layouts_matter(const std::vector<Tensor>& outputs,
                                     const std::vector<Tensor>& inputs) {
   std::size_t most = 0;
@@ -111,8 +113,8 @@ std::string incoming_layouts_matter(const std::vector<Tensor>& outputs,
   return "";
 }
 
-/// Empty if the gradients agree with differences column by column of the Jacobian, taken on dense
-/// inputs, and row by row, taken on the inputs as they are.
+/// Returns "" if the gradients agree with differences. The Jacobian by differences is computed
+/// column by column on contiguous inputs, that by gradients row by row on the inputs as given.
 std::string jacobian_differs(const Function& f, const std::vector<Tensor>& outputs,
                              const std::vector<Tensor>& inputs, Point point,
                              const GradcheckOptions& o) {
@@ -146,8 +148,8 @@ std::string jacobian_differs(const Function& f, const std::vector<Tensor>& outpu
   return "";
 }
 
-/// Empty if w J v, of random directions v of the inputs and w of the outputs, is the same by
-/// gradients and by differences.
+/// Returns "" if w J v is the same by gradients and by differences, for random directions v of the
+/// inputs and w of the outputs.
 std::string directions_differ(const Function& f, const std::vector<Tensor>& outputs,
                               const std::vector<Tensor>& inputs, const Point& point,
                               const GradcheckOptions& o) {
@@ -179,8 +181,8 @@ std::string directions_differ(const Function& f, const std::vector<Tensor>& outp
 
 }  // namespace
 
-/// Empty if the gradients of f at the inputs agree with central differences and are the same bits
-/// twice; else the first difference.
+/// Returns "" if the gradients of f at the inputs agree with central differences and two runs give
+/// the same bits, else the first difference.
 std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs,
                       const GradcheckOptions& o) {
   const std::vector<Tensor> outputs = f(inputs);
@@ -194,7 +196,7 @@ std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs,
   const std::string differs = o.directions > 0 ? directions_differ(f, outputs, inputs, point, o)
                                                : jacobian_differs(f, outputs, inputs, point, o);
   if (!differs.empty()) return differs;
-  // Twice the same bits.
+  // Two runs must give the same bits.
   Numbers numbers(77);
   std::vector<double> w(flatten(outputs).size());
   for (double& x : w) x = numbers.uniform(-1, 1);
@@ -206,7 +208,7 @@ std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs,
   return o.incoming_layouts ? incoming_layouts_matter(outputs, inputs) : "";
 }
 
-/// gradcheck of the gradient itself: of (inputs, incoming gradients) → grad(f(inputs), inputs,
+/// Applies gradcheck to the gradient itself: (inputs, incoming gradients) → grad(f(inputs), inputs,
 /// incoming gradients, create_graph).
 std::string gradgradcheck(const Function& f, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& o) {

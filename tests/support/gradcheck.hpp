@@ -1,7 +1,7 @@
 #pragma once
-// Gradients against central differences, in float64: the whole Jacobian, every input that requires
-// a gradient, incoming gradients in every layout. Or, where calls are dear, along random
-// directions, as PyTorch's gradcheck does with fast_mode.
+// Checks gradients against central differences in float64: the whole Jacobian, for every input that
+// requires a gradient, with incoming gradients in every layout. Where calls are expensive, checks
+// along random directions instead, like the fast_mode of PyTorch's gradcheck.
 #include <functional>
 #include <string>
 #include <tuple>
@@ -14,27 +14,28 @@
 
 namespace braid::test {
 
-/// Tensors to tensors.
+/// A function from tensors to tensors.
 using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 struct GradcheckOptions {
   double eps = 1e-6, rtol = 1e-3, atol = 1e-5;
-  bool incoming_layouts = true;  ///< the incoming gradient in every layout too
-  /// instead of the whole Jacobian J: w J v for so many pairs of random directions, two calls each
+  bool incoming_layouts = true;  ///< also checks the incoming gradient in every layout
+  /// If not 0: checks w J v for so many pairs of random directions, two calls each, instead of the
+  /// whole Jacobian J.
   int directions = 0;
 };
 
-/// Empty if the gradients of f at the inputs agree with central differences and are the same bits
-/// twice; else the first difference.
+/// Returns "" if the gradients of f at the inputs agree with central differences and two runs give
+/// the same bits, else the first difference.
 [[nodiscard]] std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs,
                                     const GradcheckOptions& o = {});
-/// gradcheck of the gradient itself: of (inputs, incoming gradients) → grad(f(inputs), inputs,
+/// Applies gradcheck to the gradient itself: (inputs, incoming gradients) → grad(f(inputs), inputs,
 /// incoming gradients, create_graph).
 [[nodiscard]] std::string gradgradcheck(const Function& f, const std::vector<Tensor>& inputs,
                                         const GradcheckOptions& o = {});
 
-/// A callable of one to four tensors, or of a vector of them, that returns a tensor or several, as
-/// a Function.
+/// Wraps a callable as a Function. It takes one to four tensors, or a vector of them, and returns
+/// one tensor or several.
 template <class F> [[nodiscard]] Function function_of(F f) {
   const auto pack = [](auto&& result) {
     if constexpr (std::is_convertible_v<decltype(result), Tensor>)
@@ -54,7 +55,7 @@ template <class F> [[nodiscard]] Function function_of(F f) {
 
 }  // namespace braid::test
 
-/// CHECK_GRAD(f, x, …): the gradient of f, and the gradient of that gradient, at inputs of float64.
+/// CHECK_GRAD(f, x, …): checks the gradient and the second gradient of f at float64 inputs.
 #define CHECK_GRAD(f, ...)                                                                   \
   do {                                                                                       \
     CHECK(::braid::test::gradcheck(::braid::test::function_of(f), {__VA_ARGS__}) == "");     \

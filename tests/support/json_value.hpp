@@ -1,5 +1,5 @@
 #pragma once
-// A strict reader of JSON (RFC 8259) into a value, for tests of what is written.
+// A strict JSON parser (RFC 8259), for tests of JSON that the library writes.
 #include <cstdlib>
 #include <map>
 #include <stdexcept>
@@ -13,7 +13,7 @@ struct JsonValue {
   enum class Type { null, boolean, number, string, array, object } type = Type::null;
   bool boolean = false;
   double number = 0;
-  std::string string;  ///< escapes resolved; \u escapes up to 007f only, others are kept as written
+  std::string string;  ///< escapes decoded; \u escapes up to 007f only, others stay as written
   std::vector<JsonValue> items;
   std::map<std::string, JsonValue> fields;
 
@@ -31,7 +31,7 @@ struct JsonValue {
 class JsonParser {
  public:
   explicit JsonParser(std::string_view text) : text_(text) {}
-  /// Throws std::runtime_error for anything that is no JSON text.
+  /// Throws std::runtime_error if the text is not valid JSON.
   static JsonValue parse(std::string_view text) {
     JsonParser parser(text);
     JsonValue value = parser.value();

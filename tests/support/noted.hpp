@@ -1,6 +1,6 @@
 #pragma once
-// Tensors that tests make are noted while a list is set, so that a test can see afterwards that
-// none was changed.
+// Records the tensors that a test makes while a list is set, so that the test can check afterwards
+// that none was changed.
 #include <utility>
 #include <vector>
 
@@ -9,14 +9,14 @@
 
 namespace braid::test {
 
-/// A tensor and what it was when it was made.
+/// A tensor and a copy of its state at creation.
 struct Noted {
   Tensor tensor, copy;
   Shape shape, strides;
   std::uint64_t version;
 };
 
-/// The list of this thread; none most of the time.
+/// The list of this thread; null while nothing is recorded.
 inline std::vector<Noted>*& noted_tensors() {
   static thread_local std::vector<Noted>* list = nullptr;
   return list;

@@ -29,7 +29,7 @@ inline StateDict numpy_arrays() {
   return dict;
 }
 
-/// Same type, shape and bits.
+/// Returns whether dtype, shape and bits are the same.
 inline bool identical(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
   const Tensor x = a.contiguous(), y = b.contiguous();

@@ -14,7 +14,7 @@ bool emulated() {
 }
 
 namespace {
-/// Of BRAID_TEST_PART=index/count.
+/// The parsed value of BRAID_TEST_PART=index/count.
 struct Part {
   std::size_t index = 0, count = 1;
 };

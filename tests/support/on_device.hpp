@@ -1,7 +1,7 @@
 #pragma once
-// The device that a suite runs on. Tests inside namespace braid::test::on_device make their tensors
-// there: on cpu:0 with BRAID_DEVICE=cpu, else on a CUDA device, which in the SIMT build is an
-// emulated one.
+// The device that a test suite runs on. The factories of namespace braid::test::on_device create
+// their tensors there: on cpu:0 with BRAID_DEVICE=cpu, else on a CUDA device, which is emulated in
+// the SIMT build.
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
@@ -16,44 +16,46 @@
 
 namespace braid::test {
 
-/// Where the tests run.
+/// The device of this run.
 inline Device here() { return best_device(); }
-/// Another device of that type; the same one where there is no other.
+/// Another device of the same type, or the same one if there is no other.
 inline Device there() {
   const std::vector<Device> list = devices();
   return list[static_cast<std::size_t>(here().index() + 1) % list.size()];
 }
 inline bool on_cpu() { return here().type() == DeviceType::cpu; }
-/// The tests run on CUDA devices that the CPU emulates: some 1000 times slower a thread, so what
-/// only repeats a case at a larger size is left out.
-// defined once: the other objects are then the same in every build, and are compiled once (ccache)
+/// Whether the tests run on emulated CUDA devices. These are about 1000 times slower per thread, so
+/// cases that only repeat others at a larger size are left out.
+/// Defined in one .cpp file: the other objects are then the same in every build, and ccache shares
+/// them.
 bool emulated();
-/// n, or `most` under emulation.
+/// Returns n, or at most `most` under emulation.
 inline std::int64_t cut(std::int64_t n, std::int64_t most) {
   return emulated() ? std::min(n, most) : n;
 }
-/// What CI samples: with BRAID_TEST_PART=i/n in the environment, is the number i modulo n?
+/// Whether this run includes case `number`. With BRAID_TEST_PART=i/n, CI samples the cases whose
+/// number is i modulo n.
 bool in_part(std::size_t number);
-/// Emulated devices differ in nothing but their number, so the dearest checks are divided among
-/// them: does this one run the case of that number, and is it in the part?
+/// Emulated devices differ only in their index, so the most expensive checks are divided among
+/// them. Returns whether this device runs case `number` and the case is in the sampled part.
 bool mine(std::size_t number);
-/// The same of the table of ops, which emulated devices divide with BRAID_TEST_DIVIDE=1 (check
-/// simt); without it (./dev test ops) each runs all of it.
+/// The same for the table of ops. Emulated devices divide it with BRAID_TEST_DIVIDE=1 (check simt).
+/// Without it (./dev test ops) each device runs the whole table.
 bool mine_of_table(std::size_t number);
-/// Counts of threads to run a case with; a GPU has no use for more than one.
+/// The thread counts to run a case with. On a GPU only the first is used.
 inline std::vector<int> thread_counts(std::vector<int> list) {
   if (!on_cpu()) list.resize(1);
   return list;
 }
 
-/// The result, when the device has made it: what a kernel found wrong is thrown here, at the next
-/// wait, and on the CPU at once.
+/// Waits for the device and returns t. A GPU kernel's errors are thrown at the next wait, so they
+/// are thrown here; the CPU throws them immediately.
 inline Tensor awaited(const Tensor& t) {
   synchronize(t.device());
   return t;
 }
 
-/// A text about cpu:0, cpu:1, …, about the devices from here() on.
+/// Replaces cpu:0, cpu:1, … in the text with the names of the devices from here() on.
 inline std::string here(std::string text) {
   const std::vector<Device> list = devices();
   for (std::size_t at = text.find("cpu:"); at != std::string::npos;
@@ -65,7 +67,7 @@ inline std::string here(std::string text) {
   return text;
 }
 
-/// The factories of braid and of this folder, on here() unless a device is named.
+/// The factories of braid and of this folder. They use here() unless a device is given.
 namespace on_device {
 
 inline TensorOptions placed(TensorOptions options) {
@@ -117,7 +119,7 @@ inline Tensor tensor(const Literal& numbers, const TensorOptions& options = {}) 
 template <class T> Tensor tensor(const std::vector<T>& numbers, const TensorOptions& options = {}) {
   return noted(braid::tensor(numbers, placed(options)));
 }
-/// 0, 1, 2, … in row-major order.
+/// Returns 0, 1, 2, … in row-major order.
 inline Tensor counting(const Shape& shape, DType dtype = DType::float32,
                        std::optional<Device> on = {}) {
   return arange(shape.numel(), {.dtype = dtype}).reshape(shape).to(on.value_or(here()));
@@ -131,7 +133,7 @@ inline Tensor tensor_of(const Array& a, DType dtype = DType::float32,
                         std::optional<Device> on = {}) {
   return test::tensor_of(a, dtype, on.value_or(here()));
 }
-/// The module here.
+/// Moves the module to here().
 template <class M> M home(M module) {
   to(module, here());
   return module;

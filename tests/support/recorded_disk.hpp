@@ -12,25 +12,25 @@
 
 #include "support/temporary.hpp"
 
-// What a program asks of the file system under one folder, kept as a list, and what a disk may hold
-// of it when the power fails after any part of that list.
+// Records the file-system calls that a program makes under one folder, and simulates what a disk
+// may hold of them if the power fails after any prefix of the calls.
 namespace braid::test {
 
 struct DiskCall {
   enum class Kind { create, make_folder, write, flush, rename, remove } kind;
-  int node = 0;    // the file or folder that is written, flushed or made
-  int folder = 0;  // where it stands
+  int node = 0;    // the file or folder that is written, flushed or created
+  int folder = 0;  // the folder that contains it
   std::string name = {}, to = {}, bytes = {};
   std::int64_t offset = 0;
 };
 
-/// The calls that were made, and which descriptor is which node. Node 0 is the folder itself.
+/// The recorded calls, and the node of each descriptor. Node 0 is the root folder.
 struct DiskRecord {
   std::string root;
   std::vector<DiskCall> calls;
   int nodes = 1;
   std::map<int, int> node_of;                        // descriptor → node
-  std::map<std::pair<int, std::string>, int> entry;  // (folder, name) → node, as it is now
+  std::map<std::pair<int, std::string>, int> entry;  // (folder, name) → node, current state
   bool no_file_flush = false, no_folder_flush = false;
   std::map<int, bool> is_folder{{0, true}};
 };
@@ -127,11 +127,12 @@ inline const io::FileSystem& recording_file_system() {
   return table;
 }
 
-/// The first `count` calls done, each node as the program sees it and as it is certain to be on the
-/// disk.
+/// The state after the first `count` calls: each node as the program sees it, and as it is certain
+/// to be on the disk.
 class Disk {
  public:
-  /// What becomes of that which was not flushed.
+  /// What is lost of the data that was not flushed: nothing, everything, file contents, half of
+  /// what was appended to each file, or some nodes at random.
   enum class Loss { nothing, all, data, tails, some };
 
   Disk(const DiskRecord& record, std::size_t count)
@@ -140,7 +141,7 @@ class Disk {
     for (std::size_t i = 0; i < count; ++i) apply(record.calls[i]);
   }
 
-  /// Writes what is left of it under a real folder.
+  /// Writes the remaining files to a real folder.
   void materialize(const std::string& path, Loss loss, std::uint32_t seed) const {
     std::mt19937 random(seed);
     put(path, 0, loss, random);

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-// Files for tests.
+// Temporary files for tests.
 namespace braid::test {
 
-/// A folder of one's own, removed with all that is in it.
+/// A new temporary folder. The destructor removes it with all its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -30,7 +30,7 @@ class TemporaryFolder {
   ~TemporaryFolder() { remove_all(path_); }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  /// Of everything in it.
+  /// Returns the names of all entries.
   [[nodiscard]] std::vector<std::string> names() const { return names_in(path_); }
   [[nodiscard]] static std::vector<std::string> names_in(const std::string& path) {
     std::vector<std::string> list;
@@ -43,7 +43,7 @@ class TemporaryFolder {
     ::closedir(folder);
     return list;
   }
-  /// A file, or a folder with all that is in it.
+  /// Removes a file, or a folder with all its contents.
   static void remove_all(const std::string& path) {
     if (::unlink(path.c_str()) == 0) return;
     for (const std::string& name : names_in(path)) remove_all(path + "/" + name);
@@ -75,7 +75,7 @@ inline std::span<const std::byte> as_bytes(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-/// The permission bits of a file.
+/// Returns the permission bits of a file.
 inline unsigned mode_of(const std::string& path) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0) throw std::runtime_error("cannot stat " + path);

@@ -30,7 +30,7 @@ reference::Format format_of(DType t) {
   if (t == DType::float16) return reference::kFloat16;
   if (t == DType::bfloat16) return reference::kBfloat16;
   if (t == DType::float32) return reference::kFloat32;
-  return reference::kFloat64;  // integers up to 2^53 are exact in it
+  return reference::kFloat64;  // represents integers up to 2^53 exactly
 }
 
 double read_element(const void* data, std::int64_t i, DType t) {
@@ -83,7 +83,7 @@ Array array_of(const Tensor& t) {
     return reference::generate(shape, [&](const Sizes& i) {
       return read_element(data, first + reference::offset(i, strides), dtype);
     });
-  Array a(shape);  // dense: element by element
+  Array a(shape);  // contiguous: element by element
   double* const x = a.data.data();
   const std::int64_t n = a.size();
   if (dtype == DType::float32 && n > 0) {
@@ -260,7 +260,8 @@ std::string same_bits(const Tensor& a, const Tensor& b) {
     return static_cast<const char*>(t.storage()->data()) +
            (t.storage_offset() + i) * static_cast<std::int64_t>(bytes);
   };
-  // Both dense and equal: all at once. Where they differ, and in other layouts, one by one.
+  // If both are contiguous, first compare all bytes with one memcmp. If they differ, or in other
+  // layouts, compare element by element.
   const std::int64_t count = reference::count(shape);
   if (count == 0) return "";
   if (sx == reference::row_major(shape) && sy == sx &&

@@ -1,6 +1,6 @@
 #pragma once
-// Tensors for tests: of every layout, read and written without the library's own copies, and
-// compared with plain arrays.
+// Tensors of every layout for tests. On the CPU they are read and written without the library's
+// copy kernels. They are compared with plain arrays.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,8 +19,8 @@ namespace braid::test {
 using reference::Array;
 using reference::Sizes;
 
-/// The devices of a run of a suite: all CPU devices, or the one CUDA device that it runs on (the
-/// other ones have runs of their own).
+/// Returns the devices that this run of a suite uses: all CPU devices, or the one CUDA device that
+/// it runs on (the other CUDA devices have separate runs).
 std::vector<Device> test_devices();
 
 const std::vector<DType>& all_dtypes();
@@ -30,23 +30,23 @@ inline Sizes sizes_of(const Shape& shape) { return {shape.begin(), shape.end()};
 
 reference::Format format_of(DType t);
 
-/// Element i of raw memory.
+/// Reads element i of raw memory.
 double read_element(const void* data, std::int64_t i, DType t);
-/// Writes x, rounded to the type.
+/// Writes x, rounded to the dtype.
 void write_element(void* data, std::int64_t i, DType t, double x);
-/// The numbers of a tensor, read through its shape, strides and offset.
+/// Returns the numbers of a tensor, read by its shape, strides and offset.
 Array array_of(const Tensor& t);
-/// `elements` uninitialised elements of host memory that ends exactly there, so that an address
-/// sanitizer sees every step beyond it.
+/// Allocates `elements` uninitialised elements of host memory that ends exactly after the last one,
+/// so that AddressSanitizer detects every access beyond it.
 Ref<Storage> exact_storage(std::int64_t elements, DType dtype, Device device);
-/// A tensor of that shape, strides and offset on memory of its own, filled by next().
+/// Makes a tensor of that shape, strides and offset on separate memory, filled by next().
 Tensor strided(const Sizes& shape, const Sizes& strides, std::int64_t offset, DType dtype,
                Device device, FunctionRef<double()> next);
 
-/// A dense tensor of these numbers, rounded to the type.
+/// Makes a contiguous tensor of these numbers, rounded to the dtype.
 Tensor tensor_of(const Array& a, DType dtype = DType::float32, Device device = {});
 
-/// Strides and offset that a tensor of some shape may have.
+/// Strides and offset that a tensor of a given shape may have.
 struct Layout {
   std::string name;
   Sizes strides;
@@ -54,10 +54,10 @@ struct Layout {
   bool repeats = false;  ///< two indices share an element
 };
 
-/// Every kind of layout that the shape can have; the first is the contiguous one.
+/// Returns every kind of layout that the shape can have; the first is the contiguous one.
 std::vector<Layout> layouts(const Sizes& shape);
 
-/// A small generator of our own, so that inputs do not depend on the library.
+/// A small random number generator, so that inputs do not depend on the library's.
 class Numbers {
  public:
   explicit Numbers(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
@@ -73,7 +73,8 @@ class Numbers {
   std::int64_t integer(std::int64_t low, std::int64_t high) {  // low <= x < high
     return low + static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(high - low));
   }
-  /// Of the type: bool 0 or 1, uint8 0 … 20, integers -9 … 9, else uniform in [low, high).
+  /// Returns a number for the dtype: bool 0 or 1, uint8 0 … 20, integers -9 … 9, else uniform in
+  /// [low, high).
   double of(DType t, double low = -2, double high = 2) {
     if (t == DType::bool_) return static_cast<double>(integer(0, 2));
     if (t == DType::uint8) return static_cast<double>(integer(0, 21));
@@ -85,14 +86,14 @@ class Numbers {
   std::uint64_t state_;
 };
 
-/// A dense tensor of random numbers.
+/// Makes a contiguous tensor of random numbers.
 Tensor random_tensor(const Sizes& shape, DType dtype = DType::float32, Device device = {},
                      std::uint64_t seed = 1, double low = -2, double high = 2);
 
-// ---- comparing: each is empty where the tensors agree, else the first difference
+// ---- comparisons: each returns "" if the tensors agree, else the first difference
 
 std::string where_in(const Sizes& shape, std::int64_t n);
-/// `got` has the shape of `want` and ok(i, got_i, want_i) everywhere.
+/// Checks that `got` has the shape of `want` and ok(i, got_i, want_i) holds everywhere.
 [[nodiscard]] std::string difference(const Tensor& got, const Array& want,
                                      FunctionRef<bool(std::int64_t, double, double)> ok);
 
@@ -100,7 +101,7 @@ std::string where_in(const Sizes& shape, std::int64_t n);
 struct Tolerance {
   double rtol, atol;
 };
-/// What results of some hundred terms may differ by.
+/// Returns the tolerance for results that are sums of some hundred terms.
 Tolerance tolerance(DType t);
 [[nodiscard]] std::string close(const Tensor& got, const Array& want, Tolerance t);
 [[nodiscard]] std::string close(const Tensor& got, const Tensor& want, Tolerance t);
@@ -109,11 +110,11 @@ Tolerance tolerance(DType t);
 /// 256, bool != 0.
 [[nodiscard]] std::string exact(const Tensor& got, const Array& want);
 [[nodiscard]] std::string exact(const Tensor& got, const Tensor& want);
-/// At most `ulps` steps of the type from `want`.
+/// Differs by at most `ulps` units in the last place of the dtype from `want`.
 [[nodiscard]] std::string within_ulps(const Tensor& got, const Array& want, double ulps);
-/// At most bound[i], and the rounding of the result, from `want`.
+/// Differs by at most bound[i], plus the rounding of the result, from `want`.
 [[nodiscard]] std::string within_bound(const Tensor& got, const Array& want, const Array& bound);
-/// The same shape, type and bits (the sign of zero and the payload of a NaN too).
+/// Same shape, dtype and bits (including the sign of zero and the payload of a NaN).
 [[nodiscard]] std::string same_bits(const Tensor& a, const Tensor& b);
 
 }  // namespace braid::test

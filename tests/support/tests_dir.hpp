@@ -4,8 +4,8 @@
 
 namespace braid::test {
 
-/// The folder of the tests' sources. A function, so that no object but one has the path in it, and
-/// ccache shares the others between checkouts.
+/// Returns the folder of the tests' sources. It is a function so that only one object contains the
+/// path and ccache can share the others between checkouts.
 const std::string& tests_dir();
 
 }  // namespace braid::test

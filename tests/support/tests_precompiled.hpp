@@ -1,6 +1,6 @@
 #pragma once
 
-// What most tests include: see braid_precompile.
+// Headers that most tests include: see braid_precompile.
 #include <map>
 #include <set>
 #include <sstream>

@@ -1,5 +1,5 @@
 #pragma once
-// Tensors as what communicators take.
+// Converts tensors to the buffer views that communicators take.
 #include <vector>
 
 #include <braid/core/tensor.hpp>

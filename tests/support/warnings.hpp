@@ -1,5 +1,5 @@
 #pragma once
-// What the library warns of while a test runs.
+// Collects the library's warnings while a test runs.
 #include <functional>
 #include <mutex>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace braid::test {
 
-/// Keeps the texts of all warnings as long as it lives.
+/// Stores the texts of all warnings during its lifetime.
 struct Warnings {
   std::vector<std::string> texts;
   std::mutex mutex;

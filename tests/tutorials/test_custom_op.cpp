@@ -58,7 +58,7 @@ TEST_CASE("custom op: on every device, on streams of a program's own", "[custom_
     const std::shared_ptr<Stream> side = make_stream(device);
     side->wait_for(current_stream(device));
     const StreamGuard guard(side);
-    for (int round = 0; round < 3; ++round) {  // memory goes back to the stream, and comes again
+    for (int round = 0; round < 3; ++round) {  // memory is returned to the stream and reused
       const Tensor y = mine::softsign(x);
       CHECK(y.device() == device);
       CHECK(std::fabs(y.sum().item<double>() + 3000 * 0.8) < 1e-2);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh PROGRAM HIDDEN SHARING: a plugin that brings a second Braid is noticed, once; one that
-# uses the program's is not.
+# check.sh PROGRAM HIDDEN SHARING: a plugin with a second Braid must be detected, once. A plugin
+# that uses the program's Braid must not be.
 set -euo pipefail
 output=$("$1" "$2" "$2" && "$1" "$3")
 echo "$output"

@@ -1,5 +1,5 @@
-// Loads the plugins that it is given. Each line: how many warnings there were, whether the plugin
-// sees this program's NoGrad, and what the warning says.
+// Loads the plugins given as arguments. Prints a line for each: the number of warnings, whether the
+// plugin sees this program's NoGrad, and the text of the warning.
 #include <dlfcn.h>
 
 #include <cstdio>

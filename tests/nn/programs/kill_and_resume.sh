@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
-# kill_and_resume.sh KILLS PROGRAM [arguments]: a training program that takes --checkpoint and
-# --resume is killed at random times (SIGKILL, SIGINT, SIGTERM) and resumed until it is done, in as
-# many rounds as KILLS signals take. Its last checkpoint must be, byte for byte, that of a run that
-# nobody disturbed, its last line the same, and no checkpoint damaged.
+# kill_and_resume.sh KILLS PROGRAM [arguments]: runs a training program that takes --checkpoint and
+# --resume, kills it at random times (SIGKILL, SIGINT, SIGTERM), and resumes it until it is done.
+# Repeats this in rounds until at least KILLS signals were sent. In each round the last checkpoint
+# must equal, byte for byte, that of a run without interruptions, the last line of output must be
+# the same, and no checkpoint may be damaged.
 set -uo pipefail
 least=$1
 shift
-# In memory: a process that is killed takes no write back, so a disk would show nothing more.
+# In memory: killing a process does not undo its writes, so a disk would test nothing more.
 base=${TMPDIR:-/tmp}
 [[ -w /dev/shm ]] && base=/dev/shm
 work=$(mktemp -d "$base/braid-kill-XXXXXX")
-# not in a copy of this shell that is killed before it has become the program
+# not in a forked copy of this shell that is killed before it runs the program
 trap '[[ $BASHPID == $$ ]] && rm -rf "$work"' EXIT
 seed=${SEED:-$RANDOM}
 RANDOM=$seed
 echo "SEED=$seed"
 
-# What a run ends with: its last line, and the number and the bytes of the newest checkpoint.
+# Prints the result of a run: its last line, and the number and checksums of the newest checkpoint.
 result() {
   local newest
   newest=$(ls -d "$1"/step-????????* | grep -v '\.tmp$' | tail -n 1)
@@ -32,7 +33,8 @@ began=$(date +%s%N) round=0
 "$@" --checkpoint "$work/whole" >"$work/output" 2>&1 || fail "the undisturbed run"
 took=$((($(date +%s%N) - began) / 1000000))
 expected=$(result "$work/whole")
-# A run lives up to `window` ms: less where runs end undisturbed, more where they are killed.
+# A run is killed after at most `window` ms. The window shrinks when a run finishes, and grows when
+# it is killed.
 window=$((took * 2 / 3)) kills=0 stops=0 signals=(KILL INT TERM)
 while ((kills < least)); do
   folder=$work/run$((++round))

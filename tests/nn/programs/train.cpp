@@ -1,5 +1,5 @@
-// A training program as users write it, to be killed: kill_and_resume.sh. Returns 130 or 143 when
-// it was asked to stop and has saved.
+// A training program as users write it. kill_and_resume.sh kills and resumes it. Returns 130 or 143
+// if a signal asked it to stop; it has then saved a checkpoint.
 #include <cstdio>
 #include <thread>
 

@@ -1,6 +1,7 @@
 #pragma once
-// What the tests of conformance share. The same kernels and the same expected bits run on emulated
-// devices and, in a build with nvcc, on a GPU: what passes on both certifies the emulation.
+// Shared by the conformance tests. The same kernels and the same expected bits run on emulated
+// devices and, in a build with nvcc, on a GPU. If both pass, the emulation agrees with the
+// hardware.
 #include "cuda/cuda_support.hpp"
 #include "simt/cuda_runtime.hpp"
 
@@ -10,7 +11,7 @@
 
 namespace braid::simt_tests {
 
-/// Runs `body` with copies of cp.async that land late, in the wait, and early, at once.
+/// Runs `body` with cp.async copies that complete late, in the wait, and early, immediately.
 template <class Body> void early_and_late(Body body) {
   const KeepConfig keep;
   for (const bool late : {true, false}) {
@@ -35,7 +36,7 @@ inline void ok(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
 }
 
-/// Device memory of a test; every byte is 0xff before it is set.
+/// Device memory of a test. Every byte is 0xff before it is set.
 template <class T> class DeviceArray {
  public:
   explicit DeviceArray(std::size_t count) : count_(count) {
@@ -62,7 +63,7 @@ template <class T> class DeviceArray {
   T* data_ = nullptr;
 };
 
-/// A GPU has the order that it has.
+/// The order on a GPU cannot be chosen.
 template <class Body> void in_all_orders(Body body) { body(); }
 template <class Body> void early_and_late(Body body) { body("on the GPU"); }
 

@@ -1,6 +1,6 @@
-// Every PTX wrapper on small integers, on emulated devices and on GPUs, to the last bit, against
-// the fragment layouts of the PTX document written out here once more; votes, shuffles and atomics
-// against what the programming guide says each lane gets.
+// Tests every PTX wrapper on small integers, on emulated devices and on GPUs, bit by bit, against
+// the fragment layouts of the PTX manual, which are written out here independently. Votes, shuffles
+// and atomics are compared with what the programming guide says each lane receives.
 #include <bit>
 #include <cstdint>
 

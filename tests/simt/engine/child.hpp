@@ -6,11 +6,11 @@
 #include <exception>
 #include <string>
 
-// A case of its own process: devices are found once a process, and a lost device stays lost.
+// Runs a test in its own process: devices are found once per process, and a lost device stays lost.
 namespace braid::test {
 
-/// Runs `body` in a forked child; returns what it returned or `exception: …`, or
-/// `ended by signal n`. The parent must not have used a device.
+/// Runs `body` in a forked child. Returns what it returned, `exception: …`, or `ended by signal n`.
+/// The parent must not have used a device.
 template <class F> std::string in_child(F&& body) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";
@@ -43,7 +43,7 @@ template <class F> std::string in_child(F&& body) {
   return text;
 }
 
-/// The same over that many emulated devices.
+/// The same, with `devices` emulated devices.
 template <class F> std::string in_child(int devices, F&& body) {
   return in_child([&] {
     setenv("BRAID_SIMT_DEVICES", std::to_string(devices).c_str(), 1);

@@ -7,7 +7,7 @@
 
 namespace braid::test {
 
-/// What the checker has found since it was asked last: nothing, or each text behind "; ".
+/// Returns the findings since the last call: each text preceded by "; ", or an empty string.
 inline std::string findings() {
   std::string text;
   for (const simt::Report& report : simt::take_reports()) text += str("; ", report.text);

@@ -1,5 +1,5 @@
-// Batches split over devices: copies on streams of their own, work on the caller's streams, and no
-// wait for a whole device.
+// Batches split over devices: copies run on separate streams, work runs on the caller's streams,
+// and nothing waits for a whole device.
 #include <chrono>
 #include <iostream>
 #include <map>
@@ -25,7 +25,7 @@ TEST_CASE("copy streams: chunks come while their devices are busy", "[copies]") 
   const auto split = [](Device from) {
     return test::in_child(3, [from] {
       const Tensor x = arange(3000, {.device = from, .dtype = DType::float32}).reshape({30, 100});
-      // makes the streams, and tries the copies between GPUs
+      // creates the streams, and tests the copies between GPUs
       (void)parallel::scatter(x, devices());
       const Device busy("cuda:1");
       std::vector<Tensor> chunks;
@@ -66,7 +66,7 @@ TEST_CASE("copy streams: a device goes on only when its chunk is there", "[copie
         const Gate gate(*parallel::copy_stream(device));
         std::vector<Tensor> chunks = parallel::scatter(x + round, devices());
         y = chunks[1] * 2;
-        chunks.clear();  // the copy stream's memory again, after the product
+        chunks.clear();  // its memory is the copy stream's again, after the product
         current_stream(device).record(*done);
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         early = done->done();
@@ -91,7 +91,7 @@ TEST_CASE("copy streams: how often a step waits, and for what", "[copies]") {
       pass();
       optimizer.step();
     };
-    for (int i = 0; i < 20; ++i) pass();  // every piece of the rings has been used
+    for (int i = 0; i < 20; ++i) pass();  // so that every piece of the rings has been used
     const std::uint64_t legacy = simt::legacy_operations();
     std::map<std::string, std::uint64_t> before;
     const char* const counted[] = {"cudaDeviceSynchronize",
@@ -128,13 +128,13 @@ TEST_CASE("copy streams: how often a step waits, and for what", "[copies]") {
          {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamQuery", "cudaMemcpy",
           "cudaMemcpyPeer", "cudaMalloc", "cudaFree", "cudaStreamCreateWithFlags"})
       if (called(call)) text += str(call, " was called; ");
-    if (called("cudaMemcpyAsync")) text += "copies";  // this one is made: the count works
+    if (called("cudaMemcpyAsync")) text += "copies";  // this call is made: the check works
     return text + findings();
   });
   std::cout << "SHOWS: a forward and backward on three devices, batch on the host: "
             << seen.substr(0, seen.find('\n')) << '\n';
-  // Three chunks are copied in, each through the piece of pinned memory that was copied sixteen
-  // copies ago; one copy is within cuda:0; those between devices are peer copies.
+  // Three chunks are copied in. Each waits for the piece of pinned memory that was used sixteen
+  // copies before. One copy is within cuda:0. Those between devices are peer copies.
   CHECK(seen == "cudaEventSynchronize 3; cudaMemcpyAsync 4; on the legacy stream 0\ncopies");
 }
 

@@ -1,7 +1,6 @@
-// Every runtime call of a training step fails in turn. What is documented then happens: an
-// exception of ours, or the call was one that can be done without;
-// parameters as before the step, or the device is lost; nothing leaks; and the next step, where the
-// device still works, is right.
+// Makes each runtime call of a training step fail. Then the documented behaviour follows: one of
+// our exceptions, unless the step can do without the call; parameters as before the step, or a lost
+// device; no leaks; and a correct next step if the device still works.
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -28,8 +27,8 @@ struct Net : nn::Module {
   BRAID_FIELDS(fc1, fc2)
 };
 
-/// Two steps of a model on two devices: what they need is made before, so that a step is calls of
-/// the engine alone.
+/// A model on two devices. What a step needs is created before, so that a step makes only calls of
+/// the engine.
 struct Program {
   parallel::DataParallel<Net> model{Net()};
   optim::SGD optimizer;
@@ -46,7 +45,7 @@ struct Program {
     optimizer.step();
     for (const Device d : devices()) synchronize(d);
   }
-  /// The bytes of all parameters.
+  /// Returns the bytes of all parameters.
   std::string numbers() {
     std::string all;
     for (const auto& p : parameters(model)) {
@@ -57,7 +56,7 @@ struct Program {
   }
 };
 
-/// What an exception of a step is; of a replica's, its cause.
+/// Returns the kind of an exception of a step. For a ReplicaError, the kind of its cause.
 std::string kind_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -75,7 +74,7 @@ std::string kind_of(const std::exception_ptr& error) {
   }
 }
 
-/// "handled", or what f throws is.
+/// Returns "handled", or the kind of what f throws.
 template <class F> std::string outcome_of(F&& f) {
   try {
     f();
@@ -87,7 +86,7 @@ template <class F> std::string outcome_of(F&& f) {
 
 using Counts = std::map<std::string, int>;
 
-/// How many of each kind of object (stream, event, pinned memory, …) live once the program is over.
+/// Returns how many objects of each kind (stream, event, pinned memory, …) are alive now.
 Counts alive() {
   Counts counts;
   for (const Device d : devices()) {
@@ -98,8 +97,8 @@ Counts alive() {
   return counts;
 }
 
-/// What steps without failures leave: the engine's own streams, its pinned memory, and an event for
-/// each piece of that once every piece has been used.
+/// Returns what steps without failures leave alive: the engine's own streams, its pinned memory,
+/// and one event for each piece of that memory, once every piece has been used.
 Counts alive_after_steps() {
   {
     Program program;
@@ -112,17 +111,17 @@ Counts alive_after_steps() {
 
 struct Code {
   cudaError_t code;
-  bool persistent = false;  // every call fails from the k-th on, until the step is over
+  bool persistent = false;  // every call fails from the k-th on, until the step ends
 };
 
-/// What a call that fails is measured by: numbers of the parameters before the step and after it,
-/// and what may live at the end.
+/// What a failing call is compared with: the parameters before and after the step, and the objects
+/// that may be alive at the end.
 struct Expected {
   std::string before, after;
   Counts alive;
 };
 
-/// One case; `warm`: one step is done before, so that every cache is filled.
+/// Runs one test. With `warm`, one step is done before, so that every cache is filled.
 std::string failing_call(std::uint64_t k, const Code& failure, bool warm,
                          const Expected& expected) {
   const bool sticky = simt::sticky(failure.code);
@@ -138,7 +137,7 @@ std::string failing_call(std::uint64_t k, const Code& failure, bool warm,
     simt::fail_call(0, cudaSuccess);
     if (outcome.size() > 20) return outcome;
     if (!reached) return "not reached";
-    // work that could neither be ordered nor waited for takes its device along
+    // a device whose work could be neither ordered nor waited for is lost
     if (failure.persistent) {
       const std::string late = outcome_of([&] {
         (void)program.numbers();
@@ -151,8 +150,7 @@ std::string failing_call(std::uint64_t k, const Code& failure, bool warm,
       if (const std::string next = step(); next != "lost") return str("a lost device, then ", next);
     } else if (sticky) {
       if (outcome != "handled") return str("sticky, but ", outcome);
-      // the call's result was not looked at, or came too late: the device must say so at the next
-      // use
+      // the call's result was ignored, or came too late: the next use must report the lost device
       if (outcome = step(); outcome != "lost") return str("sticky, then ", outcome);
     } else {
       if (program.numbers() != (outcome == "handled" ? expected.after : expected.before))
@@ -177,7 +175,7 @@ std::string failing_call(std::uint64_t k, const Code& failure, bool warm,
 
 constexpr int kDevices = 2;
 
-/// The parameters after so many steps.
+/// Returns the parameters after `steps` steps.
 std::string after_steps(int steps) {
   return test::in_child(kDevices, [steps] {
     Program program;
@@ -209,8 +207,8 @@ constexpr cudaError_t kSticky[] = {cudaErrorIllegalAddress,
                                    cudaErrorInvalidAddressSpace,
                                    cudaErrorInvalidPc};
 
-/// What call k of a step is made to return: without BRAID_CHECK_ALL=1 the sticky codes take turns,
-/// and failures for ever are every fifth call's.
+/// Returns the codes that call k of a step returns. Without BRAID_CHECK_ALL=1, each call gets one
+/// of the sticky codes in turn, and every fifth call gets persistent failures.
 std::vector<Code> codes_of(std::uint64_t k, bool all) {
   std::vector<Code> codes{{cudaErrorMemoryAllocation}, {cudaErrorInvalidValue}};
   for (std::size_t i = 0; i < std::size(kSticky); ++i)
@@ -254,7 +252,7 @@ TEST_CASE("the first 200 runtime calls of a training step fail in turn", "[faili
         ++outcomes[outcome];
       }
     }
-    CHECK(k == 201);  // a step has that many calls
+    CHECK(k == 201);  // a step has at least that many calls
   }
   CHECK(outcomes["out of memory"] > 0);
   CHECK(outcomes["thrown"] > 0);

@@ -1,6 +1,6 @@
-// The calls that hand work from one stream to another fail, each in turn. What was to be ordered by
-// them is then over before anyone goes on: nothing is found, and numbers are right or an exception
-// of ours says that they were not made.
+// Makes each call fail that orders work between two streams. The work that the call was to order is
+// then complete before anything else starts: there are no findings, and either the results are
+// right or one of our exceptions says that they were not computed.
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -21,26 +21,26 @@ namespace {
 
 constexpr std::int64_t kSmall = 1000, kLongerThanTheRing = 1'100'000;
 
-/// Runs f, which may fail.
+/// Runs f, which may throw CudaError.
 template <class F> void attempt(F&& f) {
   try {
     f();
   } catch (const CudaError&) {}
 }
 
-/// A block of the first stream's cache is lent to the second one, which gives it back; then the
-/// first one writes to it.
+/// The second stream borrows a block from the first stream's cache and returns it; then the first
+/// stream writes to it.
 std::string lend(Device device, const std::shared_ptr<Stream>& other) {
   synchronize(device);
   empty_cache(device);
   Tensor kept = ones({kSmall}, {.device = device}) + 1;
   const Tensor seen = kept.clone();
   kept = {};
-  // so there is no other memory
+  // so that there is no other memory
   set_memory_capacity(device, memory_stats(device).in_use + memory_stats(device).cached);
   Tensor lent;
   {
-    // a stream that has nothing to do would give the block away for good
+    // an idle stream would give the block away for good
     test::Gate gate(current_stream(device));
     const StreamGuard guard(other);
     lent = full({kSmall}, 3.0, {.device = device});
@@ -55,7 +55,7 @@ std::string lend(Device device, const std::shared_ptr<Stream>& other) {
              : "lent memory: wrong numbers; ";
 }
 
-/// A block is used by a second stream and freed on its own.
+/// A second stream uses a block, which is freed on its own stream.
 std::string use_elsewhere(Device device, const std::shared_ptr<Stream>& other) {
   Tensor x = ones({kSmall}, {.device = device}), y;
   {
@@ -72,7 +72,7 @@ std::string use_elsewhere(Device device, const std::shared_ptr<Stream>& other) {
              : "memory used elsewhere: wrong numbers; ";
 }
 
-/// From the host, between devices and back.
+/// Copies from the host to a device, to another device, and back.
 std::string copy_around(Device from, Device to) {
   const Tensor x = arange(kLongerThanTheRing, {.dtype = DType::float32});
   Tensor there = x.to(from).to(to);
@@ -81,7 +81,7 @@ std::string copy_around(Device from, Device to) {
   return equal(again.to(from).to(Device()), x) ? "" : "copies: wrong numbers; ";
 }
 
-/// A copy fails while its streams are held up; then the host fills every pinned piece, and the
+/// A copy fails while its streams are blocked. Then the host fills every pinned piece, and the
 /// memory of the source is used again.
 std::string copy_held_up(Device from, Device to) {
   Tensor x = ones({kSmall}, {.device = from});
@@ -98,11 +98,11 @@ std::string copy_held_up(Device from, Device to) {
     const Tensor next = full({kSmall}, 7.0, {.device = from});
     attempt([&] { const Tensor a = after.to(from), b = after.to(to); });
   }
-  return "";  // what can go wrong is a finding
+  return "";  // an error would be a finding
 }
 
-/// The first copy between two devices is tried out before; where that fails, the next try is one of
-/// other streams, which nothing orders behind it.
+/// The first copy between two devices is preceded by a test copy. If that fails, the next attempt
+/// is on other streams, which nothing orders after the first.
 class TryOut {
  public:
   TryOut(Device from, Device to) : x_(full({kSmall}, 3.0, {.device = from})) {
@@ -123,7 +123,7 @@ class TryOut {
   std::size_t next_ = 0;
 };
 
-/// Fails each call of `function` that a part makes in turn.
+/// Makes each call of `function` in a part fail, one per run.
 template <class F> std::string each_failing(const char* function, int& failures, F&& part) {
   std::string text;
   for (std::uint64_t k = 1; k < 200; ++k) {
@@ -149,7 +149,7 @@ std::string on_machine(bool access) {
     std::string text;
     int failures = 0;
     for (const Device d : {a, b}) (void)full({kSmall}, 1.0, {.device = d});
-    // A call of any name, without a wait between the tries, and before anything else was copied.
+    // Calls of any name, with no wait between the attempts, and before anything else is copied.
     TryOut try_out(a, b);
     if (access) text += each_failing("", failures, try_out);
     for (const char* const function : {"cudaEventRecord", "cudaStreamWaitEvent"}) {

@@ -1,4 +1,4 @@
-// Copies between GPUs: over the bus between them where that works, else through the host.
+// Copies between GPUs: peer copies where they work, otherwise through the host.
 #include <vector>
 
 #include <braid/braid.hpp>
@@ -17,8 +17,8 @@ std::vector<std::string>& warnings() {
   return list;
 }
 
-/// Copies there and back in the order of both streams, and one that is longer than the ring of
-/// pinned pieces; "right", or what is wrong.
+/// Copies back and forth in the order of both streams, and makes one copy that is longer than the
+/// ring of pinned pieces. Returns "right", or what is wrong.
 std::string copies(const std::vector<Device>& on) {
   const Tensor longest = arange(1'100'000, {.dtype = DType::float32});
   if (!equal(longest.to(on[0]).to(on[1]).to(Device()), longest))
@@ -35,13 +35,13 @@ std::string copies(const std::vector<Device>& on) {
           if (!equal(back + 2, x * 2))
             return str("wrong numbers from ", a, " to ", b, ", ", n, " elements, round ", round);
         }
-        x = {};  // its memory is the next x
+        x = {};  // the next x gets its memory
       }
     }
   return "right";
 }
 
-/// True if a call of `function` was made while f ran: it fails there, and f throws or not.
+/// Returns true if f calls `function`. The call fails, and f may throw CudaError.
 template <class F> bool calls(const char* function, F&& f) {
   simt::fail_call(1, cudaErrorInvalidValue, true, function);
   try {

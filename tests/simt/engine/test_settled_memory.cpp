@@ -1,5 +1,5 @@
-// Memory that is to be given back while a stream may still use it: the allocator waits for the
-// stream, also where it cannot record the event that says when.
+// Freeing memory that a stream may still use: the allocator waits for the stream, even if it cannot
+// record an event on it.
 #include <cstdlib>
 
 #include <braid/braid.hpp>
@@ -15,13 +15,13 @@ namespace {
 
 const Device kDevice("cuda:0");
 
-/// Queues work on memory that is then no tensor's any more.
+/// Queues work on memory that no tensor owns afterwards.
 void use_and_drop() {
   Tensor x = ones({1000}, {.device = kDevice});
   for (int i = 0; i < 3; ++i) x = x * 2;
 }
 
-/// Allocations of the device that are not freed.
+/// Returns the number of the device's allocations that are not freed.
 int held() {
   int count = 0;
   for (const simt::LiveObject& object : simt::live_objects())

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of NCCL's stand-in share.
+// Shared by the tests that use the fake NCCL.
 #include <chrono>
 #include <string>
 #include <thread>
@@ -22,7 +22,7 @@ using parallel::BufferView;
 using parallel::CommunicatorKind;
 using Clock = std::chrono::steady_clock;
 
-/// What was warned since the last call, each text behind "; ".
+/// Returns the warnings since the last call, each preceded by "; ".
 std::string take_warnings();
 
 inline std::vector<Device> group(int n) {
@@ -39,22 +39,22 @@ inline void append(std::vector<float>& all, const Tensor& t) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-/// Waits for what must come, for 20 seconds at most.
+/// Waits until done() returns true, for 20 seconds at most.
 template <class F> void wait_until(F&& done) {
   for (const auto until = Clock::now() + 20s; !done() && Clock::now() < until;)
     std::this_thread::sleep_for(1ms);
 }
 
-/// What both checkers have found since the last call: of streams and kernels, and of the stand-in's
-/// use. Each text behind "; ".
+/// Returns the findings since the last call: those of streams and kernels, and misuses of the fake
+/// NCCL. Each text is preceded by "; ".
 inline std::string all_findings() {
   std::string text = findings();
   for (const std::string& each : nccl::take_misuses()) text += str("; ", each);
   return text;
 }
 
-/// The stand-in without faults, and Braid's choice of communicators as it was, at the end of a
-/// scope.
+/// At the end of its scope, resets the fake NCCL to no faults and Braid's communicator options to
+/// their defaults.
 struct Scene {
   explicit Scene(CommunicatorKind kind = CommunicatorKind::nccl, double timeout = 20) {
     parallel::set_communicator_options({.kind = kind, .timeout = timeout});
@@ -73,7 +73,7 @@ struct Scene {
   Scene& operator=(const Scene&) = delete;
 };
 
-/// Two layers and an optimizer over some devices.
+/// A model with two layers.
 struct Net : nn::Module {
   nn::Linear fc1{5, 7}, fc2{7, 3};
   Tensor operator()(const Tensor& x) const { return fc2(tanh(fc1(x))); }
@@ -101,7 +101,7 @@ struct Program {
   }
 };
 
-/// The parameters after 0, 1, …, steps steps.
+/// Returns the parameters after 0, 1, …, `steps` steps.
 inline std::vector<std::vector<float>> trajectory(int steps, int devices_used = 4) {
   Program program(devices_used);
   std::vector<std::vector<float>> list{program.numbers()};
@@ -115,14 +115,14 @@ inline std::vector<std::vector<float>> trajectory(int steps, int devices_used = 
 constexpr int kMostSteps = 8;
 
 struct Outcome {
-  std::string type;  // what was thrown, the type of ours; or "nothing"
+  std::string type;  // the type of our exception that was thrown, or "nothing"
   std::string text;
   std::chrono::milliseconds took{0};
-  int steps = 0;          // that worked before
-  bool unchanged = true;  // the parameters, by the step that failed
+  int steps = 0;          // steps that succeeded before
+  bool unchanged = true;  // the failed step did not change the parameters
 };
 
-/// Steps of a program whose communicators are not made yet, until one fails.
+/// Runs steps of a program whose communicators are not created yet, until one fails.
 inline Outcome run_until_failure(Program& program, int most = kMostSteps) {
   Outcome outcome;
   for (; outcome.steps < most; ++outcome.steps) {

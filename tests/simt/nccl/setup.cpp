@@ -1,5 +1,5 @@
-// Four emulated devices for this binary, but for its children, which have what their parent gives
-// them; and all warnings, kept.
+// Gives this binary four emulated devices, except its child processes, whose environment is set by
+// their parent. Records all warnings.
 #include <cstdlib>
 #include <mutex>
 

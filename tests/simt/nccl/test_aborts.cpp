@@ -1,5 +1,5 @@
-// Aborts: by the program, at every call; of a library whose abort does not come back; and at the
-// end of a process.
+// Aborts: by the program, at every call; of a library whose abort does not return; and at the end
+// of a process.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
     const Scene scene(CommunicatorKind::nccl, 30);
     Program program;
     const auto communicator = parallel::communicator_over(group(4));
-    // holds the call until it is over: the abort comes in its midst
+    // blocks the call, so that the abort comes during it
     nccl::fail_call(k, nccl::Fault::hang);
     std::atomic<bool> over{false};
     std::thread other([&] {
@@ -37,11 +37,11 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
     over = true;
     other.join();
     CHECK(outcome.type == "CommAbortedError");
-    if (outcome.took > 1s + 500ms && again-- > 0) {  // a busy machine: once more
+    if (outcome.took > 1s + 500ms && again-- > 0) {  // a busy machine: try again
       --k;
       continue;
     }
-    CHECK(outcome.took <= 1s + 500ms);  // the step itself, and at most a second
+    CHECK(outcome.took <= 1s + 500ms);  // the step itself, plus at most a second
     CHECK(outcome.unchanged);
     aborted += outcome.type == "CommAbortedError";
     longest = std::max(longest, outcome.took);
@@ -76,18 +76,18 @@ TEST_CASE("nccl: an abort that hangs too is leaked with a warning", "[aborts]") 
                     "broadcast: expected an end within 1 s, got no end on cuda:*of NCCL over "
                     "cuda:0, cuda:1, cuda:2, cuda:3)",
                     program.step());
-  CHECK(Clock::now() - start <= 4s);  // it would hang for ever; the suite's other cases measure
+  CHECK(Clock::now() - start <= 4s);  // it would hang forever; other cases measure
   CHECK(take_warnings() ==
         "; broadcast: ncclCommAbort did not return within 0.4 s; the communicators over cuda:0, "
         "cuda:1, cuda:2, cuda:3 are leaked");
   CHECK(program.numbers() == before);
-  // A new communicator works, while the old one's abort still hangs.
+  // A new communicator works while the abort of the old one still hangs.
   nccl::fail_call(0, nccl::Fault::none);
   nccl::set_abort_hangs(false);
   parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 20});
   program.step();
   CHECK(program.numbers() != before);
-  // The thread that hung goes on with the ranks that are left.
+  // The thread that hung continues with the remaining ranks.
   nccl::release();
   wait_until([] { return nccl::alive() == 4; });
   CHECK(nccl::alive() == 4);  // the new communicator's
@@ -105,7 +105,7 @@ TEST_CASE("nccl: abort and end, twice and in any order", "[aborts]") {
     if (aborts) CHECK_THROWS_AS(communicator->check(), CommAbortedError);
   }
   CHECK(nccl::alive() == before);
-  // Its end hangs: that is waited for as long as a collective, and no longer.
+  // Its destruction hangs. The wait for it is as long as for a collective, and no longer.
   {
     auto communicator = parallel::make_nccl_communicator(group(2), 1);
     nccl::fail_call(1, nccl::Fault::hang);
@@ -148,7 +148,7 @@ TEST_CASE("nccl: aborts at any moment take no communicator away from a call", "[
 
 TEST_CASE("nccl: a communicator that is made too late is aborted by who has made it", "[aborts]") {
   const Scene scene;
-  // behind ncclGetVersion, ncclGetUniqueId and ncclGroupStart: ncclCommInitRankConfig of each rank
+  // after ncclGetVersion, ncclGetUniqueId and ncclGroupStart: ncclCommInitRankConfig of each rank
   for (std::uint64_t k = 4; k <= 6; ++k) {
     INFO("call " << k);
     nccl::fail_call(k, nccl::Fault::late);
@@ -174,11 +174,11 @@ TEST_CASE("nccl: a process ends while calls hang", "[aborts]") {
     nccl::set_abort_hangs(true);
     int code = 1;
     try {
-      static Program program;  // ends with the process
+      static Program program;  // destroyed at the end of the process
       nccl::fail_call(60, nccl::Fault::hang);
       for (int i = 0; i < 4; ++i) program.step();
     } catch (const CommTimeoutError&) {
-      code = nccl::failed() ? 7 : 6;  // 6: a busy machine was late by itself
+      code = nccl::failed() ? 7 : 6;  // 6: a timeout without the fault, on a busy machine
     } catch (...) {}
     std::exit(code);
   }

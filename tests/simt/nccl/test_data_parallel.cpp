@@ -1,4 +1,4 @@
-// DataParallel over NCCL's stand-in is DataParallel over local.
+// DataParallel over the fake NCCL gives the same results as over local.
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -18,16 +18,16 @@ std::vector<std::vector<float>> over(CommunicatorKind kind, nccl::Sum sum,
   return trajectory(4, n);
 }
 
-/// What the replica on cuda:1 has seen while it held up backward.
+/// What the replica on cuda:1 observes while it delays backward.
 struct Watch {
-  std::uint64_t begun = 0;  // the library's calls before backward
+  std::uint64_t begun = 0;  // NCCL calls before backward
   std::chrono::milliseconds limit{0};
   std::atomic<int> held{0};
   std::atomic<bool> seen{false};
 };
 
-/// Its replica on cuda:1 holds up backward between its layers until the library is called, or for
-/// the limit. Not that on cuda:0, whose thread runs the sums.
+/// A model whose replica on cuda:1 delays backward between its layers until NCCL is called, or
+/// until the limit. The replica on cuda:0 does not, because its thread runs the sums.
 struct Held : nn::Module {
   nn::Linear fc1{5, 7}, fc2{7, 3};
   Watch* watch;
@@ -65,11 +65,11 @@ TEST_CASE("nccl: buckets are reduced while backward still runs", "[nccl]") {
     CHECK(parameters(model)[0].grad().defined());
     return watch.seen.load();
   };
-  // fc1's gradients on cuda:1 are missing while its hook waits, so what it sees is the sum of
-  // fc2's.
+  // While the hook waits, fc1's gradients on cuda:1 are missing. So the call that it sees is the
+  // sum of fc2's.
   CHECK(watched(1, 20s));
-  // In one bucket nothing can be summed before the hook has ended: what it saw above was no other
-  // call.
+  // With one bucket, nothing can be summed before the hook has ended. So what it saw above was no
+  // other call.
   CHECK_FALSE(watched(parallel::kBucketBytes, 50ms));
   CHECK(all_findings() == "");
 }
@@ -85,8 +85,8 @@ TEST_CASE("nccl: DataParallel equals local, to the bit in local's order of sums"
   }
   CHECK(nccl::calls() > before);
   CHECK(nccl::alive() == 0);
-  // Two ranks have one order only; for more NCCL has its own, and gives other bits but no other
-  // numbers.
+  // Two ranks have only one order of summation. For more ranks NCCL uses its own order, which gives
+  // different bits, but the same numbers within rounding.
   CHECK(over(CommunicatorKind::nccl, nccl::Sum::ring, "fifo", 2) ==
         over(CommunicatorKind::local, nccl::Sum::ring, "fifo", 2));
   const auto ring = over(CommunicatorKind::nccl, nccl::Sum::ring);
@@ -107,7 +107,7 @@ TEST_CASE("nccl: replicas meet over it too, and shards have local's bits", "[ncc
     Tensor operator()(const Tensor& x) const { return norm(fc(x)); }
     BRAID_FIELDS(fc, norm)
   };
-  /// The output and the gradients; `sum`: the library's order of sums.
+  /// Returns the output and the gradients. `sum`: the library's order of summation.
   const auto run = [](CommunicatorKind kind, auto make, nccl::Sum sum,
                       const parallel::DataParallelOptions& options) {
     const Scene scene(kind);
@@ -129,7 +129,7 @@ TEST_CASE("nccl: replicas meet over it too, and shards have local's bits", "[ncc
   CHECK(all_findings() == "");
   const std::uint64_t before = nccl::calls();
   const auto shards = run(CommunicatorKind::nccl, net, Sum::ring, {.shards = 4});
-  CHECK(nccl::calls() > before);  // it carries the copies of the weights
+  CHECK(nccl::calls() > before);  // the copies of the weights use it
   CHECK(shards == run(CommunicatorKind::local, net, Sum::ring, {.shards = 4}));
 }
 

@@ -1,6 +1,6 @@
-// Every call of the library fails, hangs, or comes back wrong, in turn. What is documented then
-// happens, in time; parameters are as before the step; and over a new communicator training goes on
-// to the same bits.
+// Each call of the library fails, hangs, or returns a wrong result, one per run. Then the
+// documented behaviour follows, in time; parameters are as before the step; and with a new
+// communicator, training continues to the same bits.
 #include <iostream>
 
 #include "nccl.hpp"
@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint64_t kCalls = 100;
 constexpr std::chrono::milliseconds kLongest{5000};
 
-/// The fault at each of the first calls: `timeout` for each collective, and the exception that has
-/// to come.
+/// Injects the fault at each of the first calls. `timeout` applies to each collective; `expected`
+/// is the exception that must be thrown.
 void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout,
                  const std::string& expected) {
   const auto right = [] {
@@ -32,7 +32,7 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout,
     nccl::fail_call(k, fault);
     const Outcome outcome = run_until_failure(program);
     INFO(outcome.text);
-    // a busy machine was late by itself: once more, with more time
+    // a busy machine was late without the fault: try again, with more time
     if (!nccl::failed() && outcome.type == "CommTimeoutError" && timeout < kLongest) {
       timeout = 2 * timeout;
       --k;
@@ -51,7 +51,7 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout,
     longest = std::max(longest, outcome.took);
     nccl::fail_call(0, nccl::Fault::none);
     nccl::release();
-    // The failure is not forgotten by itself.
+    // The communicator remembers its failure.
     if (k % 10 == 1 && outcome.steps > 0) {
       const Outcome next = run_until_failure(program, 1);
       CHECK((next.type == "CommError" || next.type == "CommTimeoutError"));
@@ -59,7 +59,7 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout,
     }
     CHECK(program.numbers() == right[static_cast<std::size_t>(outcome.steps)]);
     parallel::set_communicator_options({.kind = CommunicatorKind::nccl, .timeout = 20});
-    // Momentum is of the steps that worked; so the next one is the next one.
+    // The momentum is that of the successful steps, so the next step equals the right next step.
     program.step();
     CHECK(program.numbers() == right[static_cast<std::size_t>(outcome.steps) + 1]);
     CHECK(all_findings() == "");
@@ -79,7 +79,8 @@ TEST_CASE("nccl: an error of any call, told at once or later, is a CommError", "
   check_fault(nccl::Fault::error, 20s, "CommError");
   check_fault(nccl::Fault::asynchronous, 20s, "CommError");
 }
-// A call does not return; its communicator stays at work; a collective does not end on its devices.
+// A call does not return; its communicator stays in progress; a collective does not end on its
+// devices.
 TEST_CASE("nccl: what does not end ends with its deadline", "[faults]") {
   for (const auto fault : {nccl::Fault::hang, nccl::Fault::in_progress, nccl::Fault::stall})
     check_fault(fault, 80ms, "CommTimeoutError");

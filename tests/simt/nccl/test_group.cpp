@@ -1,5 +1,5 @@
-// The group below the communicator: what it refuses, a group of one, which calls the library all
-// the same, and ranks that share a GPU.
+// The group below the communicator: what it refuses; a group of one, which calls the library
+// nevertheless; and ranks that share a GPU.
 #include <braid/core/native_device.hpp>
 
 #include "communicator/nccl/group.hpp"
@@ -34,7 +34,7 @@ void check_refused(int version, const std::string& text) {
   CHECK(nccl::alive() == 0);
 }
 
-/// Unasked, two devices of one GPU train over local, whatever the library could do.
+/// By default, two devices of one GPU train over local, whatever the library supports.
 void check_automatic() {
   const auto local = trained(CommunicatorKind::local, kNew);
   REQUIRE(local.front() != local.back());
@@ -119,7 +119,7 @@ TEST_CASE("nccl: what the library refuses has its own words", "[group]") {
   parallel::nccl::Group pair(group(2), 20s);
   const Tensor x = ones({4}, {.device = group(1)[0]});
   using Call = parallel::nccl::Call;
-  // The second rank's memory is the first one's.
+  // The second rank's memory is on the first rank's device.
   CHECK_THROWS_TEXT(
       CommError,
       "all_reduce: expected ncclSuccess from ncclAllReduce on cuda:0, cuda:1, got "
@@ -187,8 +187,9 @@ TEST_CASE("nccl: the communicator's waits order what is before and after it", "[
   }
 }
 
-// Several ranks on one GPU: NCCL's from 2.30 on, under NVIDIA's own variable, and only where Braid
-// is asked for NCCL. Each setting in a process of its own, as devices are found once.
+// Several ranks on one GPU: NCCL permits this from 2.30 on, with NVIDIA's own variable, and Braid
+// uses it only if NCCL is requested. Each setting runs in its own process, because devices are
+// found once.
 TEST_CASE("nccl: two ranks on one GPU need 2.30 and NVIDIA's own variable", "[group]") {
   CHECK_CHILD(kTwoOnOneGpu, "[.child][not_shared]");
   CHECK_CHILD(str(kTwoOnOneGpu, " NCCL_MULTI_RANK_GPU_ENABLE=0"), "[.child][not_shared]");

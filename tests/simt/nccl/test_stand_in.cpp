@@ -1,4 +1,5 @@
-// The stand-in keeps the library's rules: what it refuses, when it is at work, who waits for whom.
+// The rules of NCCL that the fake follows: what it refuses, when it is in progress, which ranks
+// wait.
 #include <cstdlib>
 #include <thread>
 
@@ -32,14 +33,14 @@ int state_of(Comm comm) {
   const int result = functions().comm_get_async_error(comm, &state);
   return result == kSuccess ? state : result;
 }
-/// The state once it is no longer at work; kInProgress if that does not come.
+/// Polls until the state is not kInProgress. Returns kInProgress if that does not happen.
 int settled(Comm comm) {
   int state = kInProgress;
   for (int i = 0; i < 100 && state == kInProgress; ++i) state = state_of(comm);
   return state;
 }
 
-/// Communicators of the devices of these indices, asked until they are settled.
+/// Creates communicators on the devices with these indices and polls them until they are settled.
 std::vector<Comm> make(const std::vector<int>& on, int settled_as = kSuccess) {
   const Functions& f = functions();
   UniqueId id{};
@@ -63,7 +64,7 @@ void end(const std::vector<Comm>& comms) {
   for (Comm comm : comms) CHECK(functions().comm_abort(comm) == kSuccess);
 }
 
-/// Numbers and a stream on each device; `ordered`: the stream is behind the fill.
+/// Tensors and a stream on each device. With `ordered`, the stream is ordered after the fill.
 struct Side {
   std::vector<Tensor> x;
   std::vector<std::shared_ptr<Stream>> streams;
@@ -71,7 +72,7 @@ struct Side {
     for (int i = 0; i < n; ++i) {
       const Device d(DeviceType::cuda, i);
       x.push_back(zeros({8}, {.device = d}));
-      synchronize(d);  // its memory is in order; what may not be is the fill
+      synchronize(d);  // the memory itself is ordered; only the fill may not be
       x.back().fill_(i + 1);
       streams.push_back(make_stream(d));
       if (ordered) streams.back()->wait_for(current_stream(d));
@@ -87,8 +88,8 @@ struct Side {
   }
 };
 
-/// x on two devices is filled, summed over NCCL on streams of its own, and read: all that the host
-/// has to order is `before` (the sum after the fill) and `after` (the read after the sum).
+/// Fills x on two devices, sums it over NCCL on separate streams, and reads it. The host must order
+/// two things: `before` (the sum after the fill) and `after` (the read after the sum).
 std::string sum_on_side_streams(bool before, bool after, std::string_view order) {
   return in_child([=] {
     simt::set_stream_order(order);
@@ -144,7 +145,7 @@ TEST_CASE("stand-in: nothing is done before the group has ended and all were ask
   CHECK(first(0) == 1);
   CHECK(f.group_end() == kInProgress);
   side.streams[0]->synchronize();
-  CHECK(first(0) == 1);  // still: nobody has asked
+  CHECK(first(0) == 1);  // unchanged: nobody has polled
   CHECK(settled(comms[0]) == kSuccess);
   CHECK(settled(comms[1]) == kSuccess);
   for (const auto& stream : side.streams) stream->synchronize();
@@ -166,7 +167,7 @@ TEST_CASE("stand-in: wrong calls", "[stand_in]") {
   CHECK(f.group_start() == kSuccess);
   CHECK(side.all_reduce(comms[0], 0, 8) == kSuccess);
   CHECK(side.all_reduce(comms[1], 1, 7) == kSuccess);
-  CHECK(f.group_end() == kInvalidUsage);  // not the same count
+  CHECK(f.group_end() == kInvalidUsage);  // the counts differ
   CHECK(f.group_start() == kSuccess);
   CHECK(side.all_reduce(comms[0], 0, 1 << 20) == kInvalidArgument);
   CHECK(side.all_reduce(comms[1], 1) == kSuccess);
@@ -211,8 +212,8 @@ TEST_CASE("stand-in: nobody waits for a rank whose numbers it does not need", "[
     const auto comms = make({0, 1});
     Side side(2);
     const Functions& f = functions();
-    // The sum is rank 0's: rank 1 gives its numbers and goes on, so rank 0's write is ordered
-    // before nothing of rank 1.
+    // Only rank 0 receives the sum. Rank 1 provides its data and continues, so nothing of rank 1 is
+    // ordered after rank 0's write.
     (void)f.group_start();
     for (std::size_t rank = 0; rank < 2; ++rank) {
       void* const data = side.x[rank].id()->data();

@@ -1,7 +1,7 @@
-// Two training steps over three devices, under a thousand orders of the devices' streams: the
-// parameters have the same bits in each, and the checker finds nothing. What nothing orders runs in
-// every order here, and is found even where it did not happen to: the checker compares what was
-// asked for, not what came about.
+// Trains two steps over three devices under a thousand orders of the devices' streams. The
+// parameters have the same bits in each, and the checker finds nothing. Unordered operations run in
+// every order here. A race is found even if it did no harm in a run, because the checker compares
+// which operations are ordered, not when they happened to run.
 #include <cstdlib>
 #include <iostream>
 #include <set>
@@ -20,7 +20,7 @@ using parallel::DataParallelOptions;
 
 namespace {
 
-// Three emulated devices for this binary.
+// This binary uses three emulated devices.
 const bool ready = [] {
   setenv("BRAID_SIMT_DEVICES", "3", 1);
   for (const char* const name :
@@ -44,9 +44,9 @@ struct Net : nn::Module {
 struct Mode {
   const char* name;
   DataParallelOptions options;
-  bool host = true;  // the batch is on the host, else on the second device
+  bool host = true;  // the batch is on the host, otherwise on the second device
   int devices = 3;
-  // of the weights, in the loss: a second part of each gradient, from the first device
+  // weight decay in the loss: adds a second part, from the first device, to each gradient
   double decay = 0;
 };
 std::vector<Mode> modes() {
@@ -57,7 +57,7 @@ std::vector<Mode> modes() {
           {"shards on one device", {.shards = 6}, true, 1, 0.1}};
 }
 
-/// All parameters and buffers after two steps from the start, byte by byte.
+/// Returns the bytes of all parameters and buffers after two steps from `start`.
 std::string trained(const Net& start, const Mode& mode, const Tensor& batch, const Tensor& labels) {
   manual_seed(7);
   const std::vector<Device> all = devices();
@@ -112,7 +112,7 @@ TEST_CASE("schedules: the same bits in 1000 orders of streams, and no finding", 
   std::vector<Tensor> batches;
   for (const Mode& mode : all) {
     batches.push_back(mode.host ? batch : batch.to(Device("cuda:1")));
-    first.push_back(trained(start, mode, batches.back(), labels));  // oldest first
+    first.push_back(trained(start, mode, batches.back(), labels));  // the oldest operation first
   }
   CHECK(test::findings() == "");
   std::set<std::uint64_t> orders;
@@ -133,7 +133,7 @@ TEST_CASE("schedules: the same bits in 1000 orders of streams, and no finding", 
   }
   simt::set_stream_order(simt::StreamOrder::fifo);
   simt::set_report_mode(simt::ReportMode::sticky);
-  CHECK(orders.size() > tried * 9 / 10);  // the seeds did choose
+  CHECK(orders.size() > tried * 9 / 10);  // the seeds did choose different orders
   if (wrong != 0) return;
   std::string names;
   for (const Mode& mode : all) names += str(names.empty() ? "" : ", ", mode.name);

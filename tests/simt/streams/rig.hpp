@@ -22,7 +22,7 @@ inline constexpr cudaMemcpyKind kDeviceToDevice = cudaMemcpyDeviceToDevice,
                                 kDeviceToHost = cudaMemcpyDeviceToHost,
                                 kDefault = cudaMemcpyDefault;
 
-/// A fresh runtime, and one again at the end.
+/// Resets the runtime at the start and at the end.
 struct Fresh {
   explicit Fresh(simt::ReportMode mode = simt::ReportMode::collect) {
     simt::reset();
@@ -37,8 +37,8 @@ struct Fresh {
   Fresh& operator=(const Fresh&) = delete;
 };
 
-/// Two streams that do not know each other, two blocks of device 0, pinned memory and an event.
-/// Everything is given back at the end.
+/// Two streams with no order between them, two blocks on device 0, pinned memory and an event.
+/// Everything is freed at the end.
 struct Rig {
   cudaStream_t a{}, b{};
   cudaEvent_t event{};
@@ -69,10 +69,10 @@ struct Rig {
   Rig(const Rig&) = delete;
   Rig& operator=(const Rig&) = delete;
 
-  /// b goes on after what a has now.
+  /// Orders b after what a contains now.
   void b_waits_for_a() { wait(b, a); }
   void a_waits_for_b() { wait(a, b); }
-  /// Memory in the order of a.
+  /// Allocates memory in the order of a.
   [[nodiscard]] float* block_of_a() {
     float* block = nullptr;
     ok(cudaMallocAsync(&block, kBytes, a));
@@ -86,7 +86,7 @@ struct Rig {
   }
 };
 
-/// Runs the body in every order of the executor, each time with a fresh runtime.
+/// Runs the body under every order of the executor, each time with a reset runtime.
 template <class F> void in_every_order(F&& body) {
   for (const char* const order : {"fifo", "reverse", "random:1", "random:2"}) {
     INFO("order " << order);
@@ -102,16 +102,16 @@ inline std::string all_texts(const std::vector<simt::Report>& reports) {
   return text;
 }
 
-/// Nothing was found.
+/// Checks that nothing was reported.
 inline void check_no_reports() { CHECK(all_texts(simt::take_reports()) == ""); }
-/// Nor is an object left, or an error.
+/// As check_no_reports, and that no object and no error is left.
 inline void check_clean() {
   check_no_reports();
   CHECK(simt::live_objects().empty());
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-/// Runs a program in every order of the executor.
+/// Runs a correct program under every order of the executor.
 template <class F> void check_right(const char* name, F&& program) {
   INFO(name);
   in_every_order([&] {
@@ -123,8 +123,8 @@ template <class F> void check_right(const char* name, F&& program) {
   });
 }
 
-/// A program of streams with one mistake, or, where `fixed`, without. The mistake is reported with
-/// the places of its calls, in every order; the program without it is not.
+/// A program with one mistake, or without it if `fixed`. The mistake must be reported with the
+/// locations of its calls, under every order. The program without it must not be reported.
 using Program = void (*)(Rig& r, bool fixed);
 void check_program(const char* name, simt::ReportKind kind, Program program,
                    const std::string& file = __builtin_FILE());
@@ -135,7 +135,7 @@ inline void here(cudaError_t error, int line = __builtin_LINE()) {
   mark(line);
   ok(error, line);
 }
-/// One that the runtime refuses with `code`.
+/// The line is at fault, and the runtime refuses the call with `code`.
 inline void here(cudaError_t error, bool fixed, cudaError_t code, int line = __builtin_LINE()) {
   mark(line);
   INFO("line " << line << ": " << cudaGetErrorName(error));

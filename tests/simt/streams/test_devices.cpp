@@ -77,12 +77,12 @@ TEST_CASE("twin: the number of devices and their memory can be set while nothing
   ok(cudaMalloc(&p, 100));
   CHECK_THROWS_AS(simt::set_devices(2, 1), ArgumentError);
   ok(cudaMemGetInfo(&room, &total));
-  CHECK(room == total - 512);  // as a GPU does, in pages of 512 bytes
+  CHECK(room == total - 512);  // as on a GPU, in pages of 512 bytes
   ok(cudaFree(p));
   simt::set_devices(0, 0);
   CHECK(cudaGetDeviceCount(&count) == cudaErrorNoDevice);
   CHECK(count == 0);
-  // Without a device every call says so, and none of them crashes.
+  // Without a device every call returns an error, and none crashes.
   cudaStream_t stream{};
   cudaEvent_t event{};
   cudaMemPool_t pool{};

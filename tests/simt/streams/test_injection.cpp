@@ -18,7 +18,7 @@ TEST_CASE("injection: the k-th call fails, once") {
   CHECK(simt::failed_call());
   CHECK(cudaGetLastError() == cudaErrorMemoryAllocation);
   ok(cudaMalloc(&q, 16));
-  CHECK(simt::calls() == before + 3);  // cudaGetLastError is none
+  CHECK(simt::calls() == before + 3);  // cudaGetLastError is not counted
   ok(cudaFree(p));
   ok(cudaFree(q));
 }
@@ -91,7 +91,7 @@ TEST_CASE("injection: a sticky code ends the device, whose memory can still be g
 }
 
 TEST_CASE("injection: every call of a small program fails in turn, without a leak") {
-  // What a program does that gives up at the first error and then gives everything back.
+  // A program that stops at the first error and then frees everything.
   const auto program = [] {
     cudaStream_t stream{};
     cudaEvent_t event{};

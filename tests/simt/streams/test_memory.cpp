@@ -16,7 +16,7 @@ TEST_CASE("twin: allocation, capacity and what is alive") {
   float* device = nullptr;
   ok(cudaMallocHost(&pinned, 8));
   ok(cudaMalloc(&device, 4));
-  CHECK(pinned[0] == 0xff);  // fresh memory is poisoned
+  CHECK(pinned[0] == 0xff);  // new memory is poisoned
   CHECK(pinned[7] == 0xff);
   CHECK(std::memcmp(device, pinned, 4) == 0);
   ok(cudaFree(device));
@@ -33,7 +33,7 @@ TEST_CASE("twin: allocation, capacity and what is alive") {
   CHECK(cudaMalloc(&q, std::numeric_limits<std::size_t>::max()) == cudaErrorMemoryAllocation);
   ok(cudaSetDevice(1));
   void* there = nullptr;
-  ok(cudaMalloc(&there, 4096));  // each device has its own
+  ok(cudaMalloc(&there, 4096));  // each device has its own memory
   const auto alive = simt::live_objects();
   REQUIRE(alive.size() == 3);
   CHECK(alive[0].what == "device memory");
@@ -57,11 +57,11 @@ TEST_CASE("twin: copies arrive, in both dimensions and all directions") {
     ok(cudaMemcpyAsync(r.x, host.data(), kBytes, kHostToDevice, r.a));
     std::fill(host.begin(), host.end(), -1.0f);  // pageable memory was staged in the call
     ok(cudaMemcpyAsync(r.y, r.x, kBytes, cudaMemcpyDefault, r.a));
-    // and is there when the call returns
+    // and is complete when the call returns
     ok(cudaMemcpyAsync(back.data(), r.y, kBytes, kDeviceToHost, r.a));
     CHECK(back[7] == 3.5f);
     CHECK(back[255] == 127.5f);
-    // 4 rows of 8 floats, out of rows of 16, into rows of 32.
+    // 4 rows of 8 floats, from rows of 16 to rows of 32.
     ok(cudaMemset(r.y, 0, kBytes));
     ok(cudaDeviceSynchronize());
     ok(cudaMemcpy2DAsync(r.y, 32 * 4, r.x, 16 * 4, 8 * 4, 4, kDeviceToDevice, r.b));
@@ -127,7 +127,7 @@ TEST_CASE("twin: pointers know what they are") {
   ok(cudaHostGetDevicePointer(&device, r.pinned, 0));
   CHECK(device == r.pinned);
   CHECK(cudaHostGetDevicePointer(&device, &here, 0) == cudaErrorInvalidValue);
-  (void)simt::take_reports();  // of the second unregister
+  (void)simt::take_reports();  // discards the report of the second unregister
 }
 
 TEST_CASE("twin: stream-ordered memory and its pool") {
@@ -152,7 +152,7 @@ TEST_CASE("twin: stream-ordered memory and its pool") {
   CHECK(r.pinned[17] == 4.0f);
   ok(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
   CHECK(used == before);
-  ok(cudaFreeAsync(r.x, r.a));  // memory of cudaMalloc may go this way too
+  ok(cudaFreeAsync(r.x, r.a));  // memory of cudaMalloc may be freed this way too
   r.x = nullptr;
   check_no_reports();
   CHECK(cudaFreeAsync(r.pinned, r.a) == cudaErrorInvalidValue);
@@ -212,7 +212,7 @@ TEST_CASE("twin: a pending copy leaves no right value in its target") {
   CHECK(r.pinned[3] != r.pinned[3]);  // NaN
   ok(cudaStreamSynchronize(r.a));
   CHECK(r.pinned[3] == 0.0f);
-  // There and back through the same pinned memory is right.
+  // Copying out of and back from the same pinned memory is right.
   ok(cudaMemsetAsync(r.x, 0, kBytes, r.a));
   ok(cudaMemcpyAsync(r.pinned, r.x, kBytes, kDeviceToHost, r.a));
   ok(cudaMemcpyAsync(r.y, r.pinned, kBytes, kHostToDevice, r.a));
@@ -230,7 +230,7 @@ TEST_CASE("twin: no host memory for what the checker keeps is a code, and leaves
   rlimit old{};
   REQUIRE(getrlimit(RLIMIT_AS, &old) == 0);
   rlimit tight = old;
-  tight.rlim_cur = std::size_t{12} << 30;  // the block fits, the cells of its bytes do not
+  tight.rlim_cur = std::size_t{12} << 30;  // the block fits, but the cells for its bytes do not
   REQUIRE(setrlimit(RLIMIT_AS, &tight) == 0);
   const cudaError_t error = cudaMalloc(&q, std::size_t{1} << 30);
   REQUIRE(setrlimit(RLIMIT_AS, &old) == 0);

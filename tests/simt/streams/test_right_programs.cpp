@@ -1,5 +1,5 @@
-// Programs that are right, though they look like the mistakes of the other files: nothing is
-// reported, and the values are those of a GPU.
+// Correct programs that look like the mistakes in the other files: nothing is reported, and the
+// values are those of a GPU.
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -72,7 +72,7 @@ TEST_CASE("right: nothing is reported, in every order") {
     ok(simt::launch(fill, 1, kCount, 0, r.a, r.x, kCount, 1.0f));
     CHECK(cudaStreamQuery(r.a) == cudaErrorNotReady);
     CHECK(cudaGetLastError() == cudaErrorNotReady);
-    ok(simt::launch(fill, 1, kCount, 0, r.b, r.y, kCount, 2.0f));  // another stream goes on
+    ok(simt::launch(fill, 1, kCount, 0, r.b, r.y, kCount, 2.0f));  // another stream continues
     ok(cudaStreamSynchronize(r.b));
     CHECK(cudaStreamQuery(r.a) == cudaErrorNotReady);
     CHECK(cudaGetLastError() == cudaErrorNotReady);

@@ -16,7 +16,7 @@ TEST_CASE("twin: nothing runs until something needs it") {
   ok(cudaStreamSynchronize(r.a));
   ok(simt::launch(fill, 1, kCount, 0, r.a, r.x, kCount, 2.0f));
   CHECK(r.x[0] == 0.0f);
-  // nothing was queued there, and nothing of a ran for it
+  // nothing was queued on b, and the query runs nothing of a
   CHECK(cudaStreamQuery(r.b) == cudaSuccess);
   CHECK(r.x[0] == 0.0f);
   ok(cudaEventRecord(r.event, r.a));
@@ -52,7 +52,7 @@ std::vector<int> order_of_streams(const std::string& order) {
     ok(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
     ok(cudaMalloc(&blocks[i], kBytes));
   }
-  // The first kernel to run is the one whose block is filled when one query has run one operation.
+  // Each query runs one operation. The stream whose block is filled first ran first.
   std::vector<int> list;
   for (int i = 0; i < 4; ++i)
     ok(simt::launch(fill, 1, kCount, 0, streams[i], blocks[i], kCount, 1.0f));
@@ -150,7 +150,7 @@ TEST_CASE("twin: events") {
   ok(cudaEventCreate(&start));
   ok(cudaEventCreate(&end));
   float ms = -1.0f;
-  ok(cudaEventQuery(start));  // never recorded: over
+  ok(cudaEventQuery(start));  // never recorded: complete
   ok(cudaEventSynchronize(start));
   ok(cudaStreamWaitEvent(r.a, start));
   CHECK(cudaEventElapsedTime(&ms, start, end) == cudaErrorInvalidResourceHandle);
@@ -164,7 +164,7 @@ TEST_CASE("twin: events") {
   CHECK(cudaEventElapsedTime(&ms, start, r.event) == cudaErrorInvalidResourceHandle);
   ok(cudaEventRecord(r.event, r.a));
   ok(cudaEventSynchronize(r.event));
-  // it keeps no time
+  // an event without timing
   CHECK(cudaEventElapsedTime(&ms, start, r.event) == cudaErrorInvalidResourceHandle);
   CHECK(cudaEventCreateWithFlags(&start, 64) == cudaErrorInvalidValue);
   ok(cudaEventDestroy(start));
@@ -177,7 +177,7 @@ TEST_CASE("twin: a wait keeps the record it saw") {
     Rig r;
     ok(simt::launch(fill, 1, kCount, 0, r.a, r.x, kCount, 1.0f));
     r.b_waits_for_a();
-    ok(cudaEventRecord(r.event, r.b));  // the event moves on; the wait above does not
+    ok(cudaEventRecord(r.event, r.b));  // a new record of the event does not change the wait above
     ok(simt::launch(copy_values, 1, kCount, 0, r.b, r.y, r.x, kCount));
     ok(cudaStreamSynchronize(r.b));
     CHECK(r.y[0] == 1.0f);

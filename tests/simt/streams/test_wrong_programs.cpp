@@ -54,7 +54,7 @@ TEST_CASE("streams: a report ends the device by default") {
   CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure);
   CHECK(std::string(cudaGetErrorString(cudaErrorLaunchFailure)) == "unspecified launch failure");
   CHECK(simt::last_report().find("race") != std::string::npos);
-  // It stays, for every call of that device, and for no other device.
+  // The error stays, for every call of that device and of no other device.
   CHECK(cudaGetLastError() == cudaErrorLaunchFailure);
   CHECK(cudaGetLastError() == cudaErrorLaunchFailure);
   void* p = nullptr;
@@ -63,7 +63,7 @@ TEST_CASE("streams: a report ends the device by default") {
   CHECK(simt::launch(fill, 1, 1, 0, r.a, r.x, 1, 0.0f) == cudaErrorLaunchFailure);
   CHECK(cudaEventQuery(r.event) == cudaErrorLaunchFailure);
   ok(cudaSetDevice(1));
-  CHECK(cudaGetLastError() == cudaErrorLaunchFailure);  // the thread's own, once
+  CHECK(cudaGetLastError() == cudaErrorLaunchFailure);  // the thread's own error, once
   CHECK(cudaGetLastError() == cudaSuccess);
   ok(cudaMalloc(&p, 16));
   ok(cudaFree(p));
@@ -76,7 +76,7 @@ TEST_CASE("streams: a report ends the device by default") {
   r.a = r.b = nullptr;
 }
 
-// Programs that leave out an order between streams, or between a stream and the host.
+// Programs that lack an order between two streams, or between a stream and the host.
 TEST_CASE("streams: programs without an order are reported, corrected are not") {
   using enum simt::ReportKind;
   check_program("dropped wait", race, [](Rig& r, bool fixed) {
@@ -99,7 +99,7 @@ TEST_CASE("streams: programs without an order are reported, corrected are not") 
     if (fixed) r.b_waits_for_a();
     here(cudaMemsetAsync(r.x, 7, kBytes, r.b));
   });
-  // The wait sees what the event holds when it is called: nothing yet.
+  // The wait uses what the event holds at the time of the call: nothing yet.
   check_program("event recorded after the wait", race, [](Rig& r, bool fixed) {
     here(cudaMemsetAsync(r.x, 1, kBytes, r.a));
     if (fixed) ok(cudaEventRecord(r.event, r.a));
@@ -107,7 +107,7 @@ TEST_CASE("streams: programs without an order are reported, corrected are not") 
     if (!fixed) ok(cudaEventRecord(r.event, r.a));
     here(cudaMemcpyAsync(r.y, r.x, kBytes, kDeviceToDevice, r.b));
   });
-  // The event still holds its first record, from before the work.
+  // The event still holds its first record, which precedes the work.
   check_program("event of an older record", race, [](Rig& r, bool fixed) {
     ok(cudaEventRecord(r.event, r.a));
     here(cudaMemsetAsync(r.x, 1, kBytes, r.a));
@@ -127,7 +127,7 @@ TEST_CASE("streams: programs without an order are reported, corrected are not") 
     if (fixed) ok(cudaStreamSynchronize(nullptr));
     here(cudaMemcpyAsync(r.y, r.x, kBytes, kDeviceToDevice, r.a));
   });
-  // cudaMemcpy of pageable memory returns once the bytes are staged, not once they have arrived.
+  // cudaMemcpy of pageable memory returns when the bytes are staged, not when they have arrived.
   check_program("staged copy and non-blocking", race, [](Rig& r, bool fixed) {
     const std::vector<float> values(kCount, 2.0f);
     here(cudaMemcpy(r.x, values.data(), kBytes, kHostToDevice));
@@ -147,12 +147,11 @@ TEST_CASE("streams: programs without an order are reported, corrected are not") 
   });
   check_program("pinned source reused after the copy ran", pinned_reuse, [](Rig& r, bool fixed) {
     here(cudaMemcpyAsync(r.x, r.pinned, kBytes, kHostToDevice, r.a));
-    (void)simt::reports();  // the executor has run it; the program does not know
+    (void)simt::reports();  // the executor has run it, but the program does not know
     if (fixed) ok(cudaStreamSynchronize(r.a));
     r.pinned[5] = -1.0f;
   });
-  // A kernel that is still to run does not hide the mistake, as long as it has nothing to do with
-  // the memory.
+  // A pending kernel does not hide the mistake if it does not use the memory.
   check_program("pinned source reused behind a kernel", pinned_reuse, [](Rig& r, bool fixed) {
     ok(simt::launch(fill, 1, kCount, 0, r.a, r.y, kCount, 1.0f));
     here(cudaMemcpyAsync(r.x, r.pinned, kBytes, kHostToDevice, r.a));

@@ -1,4 +1,4 @@
-// Programs that use memory which is freed, not theirs, or too short, and handles that are gone.
+// Programs that use freed, foreign or too short memory, and handles that were destroyed.
 #include <utility>
 
 #include "rig.hpp"
@@ -48,7 +48,7 @@ TEST_CASE("streams: programs that misuse memory and handles are reported, correc
     here(cudaMemsetAsync(block, 1, kBytes, r.a));
     if (fixed) ok(cudaFreeAsync(block, r.a));
   });
-  // cudaFree waits for nothing where the memory is cudaMallocAsync's.
+  // cudaFree does not wait if the memory is from cudaMallocAsync.
   check_program("freed at once under a kernel", use_after_free, [](Rig& r, bool fixed) {
     float* const block = r.block_of_a();
     ok(cudaStreamSynchronize(r.a));
@@ -56,7 +56,7 @@ TEST_CASE("streams: programs that misuse memory and handles are reported, correc
     if (fixed) ok(cudaStreamSynchronize(r.a));
     here(cudaFree(block));
   });
-  // cudaFreeAsync takes memory of cudaMalloc too.
+  // cudaFreeAsync accepts memory of cudaMalloc too.
   check_program("malloc freed on a stream under a kernel", use_after_free, [](Rig& r, bool fixed) {
     here(simt::launch(fill, 1, kCount, 0, r.b, r.x, kCount, 3.0f));
     if (fixed) r.a_waits_for_b();
@@ -78,7 +78,7 @@ TEST_CASE("streams: programs that misuse memory and handles are reported, correc
     if (fixed) r.b_waits_for_a();
     simt::annotate_allocated(r.x, kBytes, r.b), mark();
   });
-  // The kernel works far behind the begin of the block.
+  // The kernel accesses memory far after the start of the block.
   check_program("block taken back under a kernel at its end", use_after_free,
                 [](Rig& r, bool fixed) {
                   constexpr std::size_t kBlock = std::size_t{1} << 20;

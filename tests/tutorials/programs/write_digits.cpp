@@ -1,5 +1,5 @@
-// write_digits FOLDER COUNT: digits drawn by a program, in the files of MNIST, for programs that
-// read nothing else.
+// write_digits FOLDER COUNT: writes synthetic digits in MNIST's file format, for programs that read
+// only that format.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace {
 
-/// Whole or not at all.
+/// Writes the whole file, or none.
 void write(const std::filesystem::path& path, const std::string& bytes) {
   const std::filesystem::path part = path.string() + ".part";
   {
