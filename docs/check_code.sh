@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Compiles every ```cpp block of README.md and docs/ (-fsyntax-only). A block with #include is a
-# file of its own; any other is put into a function after "#include <braid/braid.hpp>" and "using
-# namespace braid;". Code that is not meant to compile alone is marked ```c++.
+# Compiles every ```cpp block of README.md and docs/ (-fsyntax-only). A block with #include is
+# compiled as a separate file. Any other block is put into a function after "#include
+# <braid/braid.hpp>" and "using namespace braid;". Code that does not compile alone is marked
+# ```c++.
 set -uo pipefail
 . tests/lib.sh
 work=build/check/docs
@@ -10,13 +11,13 @@ mkdir -p "$work"
 includes=()
 for module in core kernels nn data parallel; do includes+=("-I$root/$module/include"); done
 includes+=("-I$root/core/umbrella")
-# Read once for all blocks. -w: "#pragma once in main file".
+# Parsed once for all blocks. -w suppresses the warning "#pragma once in main file".
 mkdir -p "$work/braid"
 g++ -std=c++20 -w "${includes[@]}" -x c++-header core/umbrella/braid/braid.hpp \
   -o "$work/braid/braid.hpp.gch"
 includes=("-I$work" "${includes[@]}")
 
-# What is looked through: all of the documentation, or the files and folders that are named.
+# Searches all of the documentation, or the given files and folders.
 (($# > 0)) || set -- README.md docs
 find "$@" -name '*.md' | while read -r file; do
   awk -v stem="$work/$(tr '/' '_' <<<"${file%.md}")" -v file="$file" '

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ./dev demo: the data-parallel tutorial on 1, 2, 3 and 8 devices, then training on digits over 2
+# ./dev demo: runs the data-parallel tutorial on 1, 2, 3 and 8 devices, then trains on digits with 2
 # devices.
 set -euo pipefail
 . tests/lib.sh

@@ -1,10 +1,10 @@
-// A capsule network reads digits over all devices. A capsule is a vector: its length says how sure
-// the network is that a thing is there, its direction what the thing is like; capsules below vote
-// for those above, and votes that agree win (docs/notes/capsules.md; Sabour, Frosst & Hinton 2017,
-// arXiv:1710.09829).
-//   BRAID_CPU_DEVICES=2 BRAID_DATA=<folder with the MNIST files> ./capsnet --checkpoint
-//   runs/capsnet ./capsnet --full --shift 2 --pictures seen.pgm    the paper's network, which also
-//   learns to draw what it saw; --help lists all options
+// A capsule network reads digits, trained over all devices. A capsule is a vector. Its length is
+// the probability that an entity is present, and its direction describes the entity. Lower capsules
+// vote for higher ones, and votes that agree win (docs/notes/capsules.md; Sabour, Frosst & Hinton
+// 2017, arXiv:1710.09829).
+//   BRAID_CPU_DEVICES=2 BRAID_DATA=<folder with MNIST files> ./capsnet --checkpoint runs/capsnet
+//   ./capsnet --full --shift 2 --pictures seen.pgm
+// --full is the paper's network, which also learns to draw what it saw. --help lists all options.
 #include <braid/braid.hpp>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Decoder : nn::Module {
 
 struct CapsNet : nn::Module {
   nn::Conv2d conv;
-  nn::PrimaryCapsules primary;  // 6 × 6 places of `types` capsules of 8 numbers
+  nn::PrimaryCapsules primary;  // 6 × 6 positions of `types` capsules of 8 numbers
   nn::DigitCapsules digits;     // a capsule of 16 numbers for each digit
   std::optional<Decoder> decoder;
   CapsNet(int64_t maps, int64_t types, bool decodes)
@@ -32,15 +32,15 @@ struct CapsNet : nn::Module {
     if (decodes) decoder.emplace();
   }
   Tensor capsules(const Tensor& images) const { return digits(primary(relu(conv(images)))); }
-  /// How sure it is of each digit.
+  /// The probability of each digit.
   Tensor operator()(const Tensor& images) const { return nn::capsule_lengths(capsules(images)); }
-  /// The loss of each image: each replica has its own part of the batch.
+  /// The loss of each image; each replica computes it for its part of the batch.
   Tensor operator()(const Tensor& images, const Tensor& labels) const {
     const Tensor seen = capsules(images);
     const Tensor margin = nn::capsule_margin_loss(nn::capsule_lengths(seen), labels,
                                                   {.reduction = nn::Reduction::none});
     if (!decoder) return margin;
-    // from the capsule of the right digit alone
+    // drawn only from the capsule of the right digit
     const Tensor drawn = (*decoder)(nn::mask_capsules(seen, labels));
     return margin + 0.0005 * sum(square(drawn - images.flatten(1)), {1});
   }
@@ -54,7 +54,7 @@ struct Options : training::Options {
   std::string pictures;
 };
 
-/// Each image moved by up to `most` pixels in both directions; what comes in is paper.
+/// Shifts each image by up to `most` pixels in both directions and fills up with background.
 Tensor shifted(const Tensor& images, int64_t most) {
   if (most == 0) return images;
   const Tensor wide = pad(images, {most, most, most, most});
@@ -68,7 +68,8 @@ Tensor shifted(const Tensor& images, int64_t most) {
   return stack(moved);
 }
 
-/// Digits above, and below what the decoder draws from the longest capsule.
+/// Writes the digits in the upper row, and in the lower row what the decoder draws from the longest
+/// capsule.
 void draw(const CapsNet& net, const Tensor& images, const std::string& file) {
   const NoGrad guard;
   const Tensor drawn =

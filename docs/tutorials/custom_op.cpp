@@ -1,7 +1,7 @@
-// An op of one's own, softsign(x) = x / (1 + |x|), outside the library: custom_op/softsign.cpp has
-// its checks, its loop for the CPU and its gradient, custom_op/softsign.cu its kernels, which run
-// on Braid's streams. Here it is used. The same lines run on the CPU, on a GPU, and on the
-// emulation of one.
+// A custom op, softsign(x) = x / (1 + |x|), outside the library. custom_op/softsign.cpp has its
+// checks, its CPU loop and its gradient; custom_op/softsign.cu has its kernels, which run on
+// Braid's streams. This program uses the op. The same code runs on the CPU, on a GPU, and on the
+// GPU emulation.
 #include <braid/braid.hpp>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 using namespace braid;
 
-/// A model may use it as any other op.
+/// A model uses it like any other op.
 struct Net : nn::Module {
   nn::Linear fc1{4, 8}, fc2{8, 1};
   Tensor operator()(const Tensor& x) const { return fc2(mine::softsign(fc1(x))); }
@@ -25,12 +25,12 @@ int main() {
   const Tensor y = mine::softsign(x);
   std::cout << "y   " << y.detach().to(host) << '\n';
 
-  // The gradient, and the gradient of the gradient.
+  // The gradient, and its gradient.
   const Tensor dx = grad(y.sum(), {x}, false, true)[0];
   std::cout << "y'  " << dx.detach().to(host) << '\n';
   std::cout << "y'' " << grad(dx.sum(), {x})[0].to(host) << '\n';
 
-  // Against differences: the first thing to try with a new gradient, in float64.
+  // Compare with finite differences in float64: the first test of a new gradient.
   double worst = 0;
   for (const double at : {-2.0, -0.3, 0.7, 5.0}) {
     const auto f = [&](double v) {
@@ -43,7 +43,7 @@ int main() {
   }
   std::cout << "gradient and differences agree: " << std::boolalpha << (worst < 1e-8) << '\n';
 
-  // In a model that is split over all devices: each replica queues its kernels on its own device's
+  // In a model that is split over all devices, each replica queues its kernels on its own device's
   // stream.
   manual_seed(1);
   parallel::DataParallel model(Net{});

@@ -1,7 +1,7 @@
-// A small GPT learns to write Shakespeare, character by character, over all devices; then it goes
-// on with a prompt.
-//   BRAID_CPU_DEVICES=2 BRAID_DATA=<folder with tinyshakespeare.txt> ./gpt        (--help lists the
-//   options)
+// A small GPT learns to write Shakespeare, character by character, over all devices. Then it
+// continues a prompt.
+//   BRAID_CPU_DEVICES=2 BRAID_DATA=<folder with tinyshakespeare.txt> ./gpt
+// --help lists the options.
 #include <braid/braid.hpp>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Options : training::Options {
   std::string prompt = "the ";
 };
 
-/// Each position learns from those before it, then thinks about it; both are added to what it knew.
+/// Causal self-attention, then a feed-forward network; both are added to the residual stream.
 struct Block : nn::Module {
   nn::LayerNorm norm1, norm2;
   nn::Linear qkv, projection, up, down;
@@ -31,8 +31,8 @@ struct Block : nn::Module {
         up(width, 4 * width),
         down(4 * width, width) {}
   Tensor operator()(const Tensor& x) const {
-    // scaled_dot_product_attention of queries, keys and values that one product made: [batch,
-    // positions, 3, heads, width of a head]. Causal: nobody sees what comes later.
+    // scaled_dot_product_attention of queries, keys and values from one product: [batch, positions,
+    // 3, heads, width of a head]. Causal: no position attends to later ones.
     const Tensor parts =
         qkv(norm1(x)).reshape({x.size(0), x.size(1), 3, kHeads, x.size(2) / kHeads});
     const Tensor h = x + projection(packed_attention(parts, {}, 0, true).flatten(2));
@@ -54,7 +54,7 @@ struct GPT : nn::Module {
     for (std::int64_t i = 0; i < o.layers; ++i) blocks.emplace_back(o.width);
     const NoGrad guard;
     nn::init::normal_(characters.weight, 0, 0.5);
-    // learned, but neighbours begin alike
+    // learned; neighbouring positions start with similar values
     positions.weight.copy_(nn::PositionalEncoding(o.width, {.max_len = o.context}).pe.squeeze(1));
   }
   // [batch, positions] -> [batch, positions, vocabulary]
@@ -71,7 +71,7 @@ template <class Model> Tensor loss_of(const Model& model, const data::NextToken&
                            batch.target.to(best_device()).flatten());
 }
 
-/// The mean of -log2 of the probability that the model gave to what came.
+/// Returns the mean of -log2 of the probability that the model gave to the next character.
 template <class Model>
 double bits_per_character(const Model& model, const data::TokenWindows& text) {
   const NoGrad guard;
@@ -83,8 +83,8 @@ double bits_per_character(const Model& model, const data::TokenWindows& text) {
   return sum / static_cast<double>(text.size()) / std::log(2.0);
 }
 
-/// Goes on with a text [1, characters]: the next character is drawn from the top_k likeliest; the
-/// colder, the likelier the likeliest.
+/// Continues a text [1, characters]. The next character is sampled from the top_k most probable
+/// ones. A lower temperature favours the most probable character more.
 template <class Model> Tensor write(const Model& model, Tensor text, const Options& o) {
   const NoGrad guard;
   for (std::int64_t i = 0; i < o.length; ++i) {
@@ -116,7 +116,7 @@ bool run(const Options& options) {
   print(vocabulary.size(), " characters, ", training::summary(model).parameters, " parameters, ", n,
         " characters of text, devices: ", device_count());
   optim::AdamW optimizer(weights, {.lr = options.lr, .beta2 = 0.99, .weight_decay = 0.1});
-  // Warm-up and a half cosine.
+  // Warm-up, then a half cosine.
   optim::OneCycleSchedule schedule(optimizer, {.max_lr = options.lr,
                                                .steps = options.epochs * loader.batches(),
                                                .pct_start = 0.05,

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # run.sh NAME KIND DEVICES PROGRAM [ARGUMENTS]: runs a tutorial on DEVICES devices of a kind (cpu,
-# or simt: CUDA devices of the emulation) and compares what it prints with NAME.KIND.expected,
-# NAME.DEVICES.expected or NAME.expected, the first that there is. Lines that start with a tab come
-# from concurrent replicas: their order within a group does not count.
+# or simt: emulated CUDA devices) and compares its output with the first existing file of
+# NAME.KIND.expected, NAME.DEVICES.expected and NAME.expected. Lines that start with a tab come from
+# concurrent replicas, so their order within a group is ignored.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 name=$1

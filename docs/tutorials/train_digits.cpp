@@ -1,8 +1,9 @@
-// Trains a small network on handwritten digits over all devices, and says how well it reads digits
-// that it has not seen.
-//   BRAID_CPU_DEVICES=2 BRAID_DATA=<folder with the MNIST files> ./train_digits ./train_digits 192
-//   2 25    on 192 digits, for 2 epochs, with a bar of 25 % on as many unseen ones: for devices
-//   that are only emulated
+// Trains a small network on handwritten digits over all devices, and prints its accuracy on unseen
+// digits.
+//   BRAID_CPU_DEVICES=2 BRAID_DATA=<folder with the MNIST files> ./train_digits
+//   ./train_digits 192 2 25
+// The second form trains on 192 digits for 2 epochs, and requires 25 % accuracy on up to 192 unseen
+// ones. It is for emulated devices.
 #include <braid/braid.hpp>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ struct Plan {
   double bar = 93.5;  // percent of the unseen digits
 };
 
-/// Percent of the digits that the model reads right.
+/// Returns the percentage of the digits that the model classifies correctly.
 template <class Model, class Digits>
 double percent_right(const Model& model, const Digits& digits) {
   const NoGrad guard;
@@ -32,8 +33,8 @@ double percent_right(const Model& model, const Digits& digits) {
   return 100.0 * static_cast<double>(right) / static_cast<double>(digits.size());
 }
 
-/// Trains on the first digits, tests on as many of the rest as there are; true if at least `bar`
-/// percent of these are right.
+/// Trains on the first digits and tests on as many of the rest, if there are so many. Returns true
+/// if at least `bar` percent of these are classified correctly.
 template <class Digits> bool run(const Digits& all, const Plan& plan) {
   auto [digits, rest] = data::split(all, plan.training);
   auto [unseen, unused] = data::split(rest, std::min(plan.training, rest.size()));

@@ -1,7 +1,7 @@
-// A language model of words over all devices: two LSTM layers guess the next word, and carry what
-// they remember from one window of text to the next.
+// A word-level language model over all devices. Two LSTM layers predict the next word and carry
+// their state from one window of text to the next.
 //   BRAID_CPU_DEVICES=2 BRAID_DATA=<folder with wikitext2-test.txt and -valid.txt> ./word_lm
-//   (--help lists the options)
+// --help lists the options.
 #include <braid/braid.hpp>
 
 #include <cmath>
@@ -16,8 +16,8 @@ struct Options : training::Options {
   double bar = 195;
 };
 
-// Time is dim 0 of words and scores, layers are dim 0 of the state; the batch is dim 1 of all of
-// them, and there DataParallel cuts and joins.
+// Time is dim 0 of words and scores, and layers are dim 0 of the state. The batch is dim 1 of all
+// of them; DataParallel splits and gathers along it.
 struct Output {
   Tensor scores;  // [time, batch, vocabulary]
   nn::LSTMState state;
@@ -44,7 +44,7 @@ struct WordModel : nn::Module {
   BRAID_FIELDS(encoder, rnn, decoder, drop)
 };
 
-/// What is remembered before the first word.
+/// The state before the first word.
 nn::LSTMState nothing(std::int64_t batch, std::int64_t width) {
   const Tensor zero = zeros({kLayers, batch, width}, {.device = best_device()});
   return {zero, zero};
@@ -54,7 +54,7 @@ Tensor loss_of(const Tensor& scores, const Tensor& target) {
   return nn::cross_entropy(scores.flatten(0, 1), target.to(best_device()).flatten());
 }
 
-/// Between how many words the model hesitates, on average.
+/// Returns the perplexity: the effective number of words between which the model chooses.
 template <class Model>
 double perplexity(const Model& model, const data::TokenStreams& text, nn::LSTMState state) {
   const NoGrad guard;
@@ -69,8 +69,8 @@ double perplexity(const Model& model, const data::TokenStreams& text, nn::LSTMSt
   return std::exp(sum / count);
 }
 
-/// The same for a model that only knows how often each word comes; each once more than it does, so
-/// that none is impossible.
+/// Returns the perplexity of a model that knows only word frequencies. Each count is increased by
+/// one, so that no word is impossible.
 double unigram_perplexity(const Tensor& training, const Tensor& unseen, std::int64_t words) {
   const Tensor counts = scatter_add(ones({words}), 0, training, ones({training.numel()}));
   return std::exp(-log(counts / counts.sum())[unseen].mean().item<double>());
@@ -110,7 +110,7 @@ bool run(const Options& options) {
     loss.backward();
     optim::clip_grad_norm_(weights, 0.25);
     optimizer.step();
-    // remembered, but nothing is learned across windows
+    // the state is kept, but gradients do not cross windows
     state = {next.h.detach(), next.c.detach()};
     batch.report("loss", loss);
     if (!batch.is_last_of_epoch()) continue;

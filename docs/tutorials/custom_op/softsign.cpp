@@ -1,4 +1,4 @@
-// The op: checks, forward and gradient. Nothing of Braid but its public headers.
+// The op: checks, forward and gradient. It uses only Braid's public headers.
 #include "softsign.hpp"
 
 #include <braid/braid.hpp>
@@ -10,7 +10,7 @@ using namespace braid;
 
 namespace {
 
-/// Calls f with a number of the dtype's C++ type.
+/// Calls f with a value of the dtype's C++ type.
 template <class F> void with_type(DType dtype, F f) {
   if (dtype == DType::float32) return f(float{});
   if (dtype == DType::float64) return f(double{});
@@ -19,16 +19,17 @@ template <class F> void with_type(DType dtype, F f) {
 
 bool on_cuda(const Tensor& x) { return x.device().type() == DeviceType::cuda; }
 
-/// Queues a kernel where all ops of the device queue theirs: on its current stream. The host does
-/// not wait; memory is given back in the stream's order, so x may go at once.
+/// Queues a kernel on the device's current stream, like all ops of the device. The host does not
+/// wait. Memory is freed in stream order, so x may be destroyed immediately.
 template <class Launch> void queue(const char* name, Device device, Launch launch) {
   const cuda::NativeStream native(name, current_stream(device));
   native.check(launch(native.get()));
 }
 
-/// dx = dy / (1 + |x|)²: an op as well, with a gradient of its own. Both are dense.
+/// Computes dx = dy / (1 + |x|)². It is an op too, with its own gradient. Both inputs are made
+/// contiguous.
 Tensor softsign_backward(const Tensor& any_x, const Tensor& any_dy) {
-  // recorded, if somebody wants a gradient of it
+  // recorded, if a gradient is needed
   const Tensor x = any_x.contiguous(), dy = any_dy.contiguous();
   Tensor dx = empty(x.shape(), {.device = x.device(), .dtype = x.dtype()});
   with_type(x.dtype(), [&]<class T>(T) {
@@ -53,7 +54,7 @@ Tensor softsign_backward(const Tensor& any_x, const Tensor& any_dy) {
   return record(
       "softsign_backward", {x, dy}, dx,
       [x = SavedTensor(x), dy = SavedTensor(dy)](const Tensor& ddx, Needs needs) -> Grads {
-        Tensor of_x, of_dy;  // made of recorded ops, so this goes on as far as one likes
+        Tensor of_x, of_dy;  // made of recorded ops, so it is differentiable again
         if (needs[0]) {
           const Tensor d = 1.0 + abs(x.get());
           of_x = ddx * dy.get() * sign(x.get()) * -2.0 / (d * d * d);

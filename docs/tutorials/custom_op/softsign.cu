@@ -1,5 +1,5 @@
-// The kernels: compiled by nvcc for a GPU, or by the C++ compiler for the emulation, which checks
-// every access. simt::launch stands for <<<>>> in both.
+// The kernels. nvcc compiles them for a GPU. The C++ compiler compiles them for the emulation,
+// which checks every access. simt::launch replaces <<<>>> in both.
 #include <algorithm>
 #include <cstdint>
 
@@ -9,8 +9,8 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 
-/// Enough blocks for n elements, or as many as any GPU has work for: threads go on by the size of
-/// the grid.
+/// Returns enough blocks for n elements, up to the most that any GPU needs. Threads step by the
+/// size of the grid.
 dim3 blocks_for(std::int64_t n) {
   return dim3(static_cast<unsigned>(std::min<std::int64_t>((n + kThreads - 1) / kThreads, 4096)));
 }
