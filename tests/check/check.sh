@@ -63,19 +63,26 @@ logs=build/check
 ((!BRAID_CHECK_ALL)) || logs=build/check/all
 mkdir -p "$logs"
 
-# Lists the committed files, one per line. A C++ or CUDA file is hashed without comments, because
-# they change no result. In must_not_compile comments are included: they contain the expected
-# messages.
+# Lists the committed files, one per line. C++, CUDA, scripts and build files are hashed without
+# comments, because they change no result. In scripts and build files only comments on separate
+# lines are left out. In must_not_compile comments are included: they contain the expected messages.
 committed_files() {
-  local list=build/check/files-$commit cxx='\.(cpp|hpp|cu|cuh)$' kept='/must_not_compile/'
+  local list=build/check/files-$commit
+  local cxx='\.(cpp|hpp|cu|cuh)$' script='\.(sh|py|cmake)$|CMakeLists\.txt$|^(dev|\.ci/run)$'
   if [[ ! -s $list ]]; then
-    git ls-tree -r HEAD | awk -v cxx="$cxx" -v kept="$kept" '$4 !~ cxx || $4 ~ kept' >"$list.new"
+    git ls-tree -r HEAD | awk -v code="$cxx|$script" '$4 !~ code || $4 ~ /must_not_compile/' \
+      >"$list.new"
     # shellcheck disable=SC2016
-    git ls-files | grep -E "$cxx" | grep -v "$kept" | xargs -P "$jobs" -n 50 bash -c '
-      for file; do
-        hash=$(g++ -x c++ -std=c++20 -fpreprocessed -dD -E -P "$file" 2>/dev/null | sha256sum)
-        printf "code %s\t%s\n" "${hash%% *}" "$file"
-      done' _ | sort -k 3 >>"$list.new"
+    git ls-files | grep -E "$cxx|$script" | grep -v /must_not_compile/ |
+      xargs -P "$jobs" -n 50 bash -c '
+        for file; do
+          case $file in
+            *.cpp | *.hpp | *.cu | *.cuh) code=(g++ -x c++ -std=c++20 -fpreprocessed -dD -E -P) ;;
+            *) code=(grep -vE "^[[:space:]]*#( |\$)") ;;
+          esac
+          hash=$("${code[@]}" "$file" 2>/dev/null | sha256sum)
+          printf "code %s\t%s\n" "${hash%% *}" "$file"
+        done' _ | sort -k 3 >>"$list.new"
     mv "$list.new" "$list"
   fi
   cat "$list"

@@ -3,9 +3,9 @@
 
 The words are the left column of the glossary's first table; what stands in parentheses there only
 explains. A hit is the whole word, or its plural, in any case, with a space or a hyphen between its
-parts. Searched are the comments of C++, CUDA, Python, shell and CMake files, and Markdown without
-code. Left out: the glossary, CHANGELOG.md, docs/decisions, goldens, and tests of what must not
-compile.
+parts. Searched are the comments of C++, CUDA, Python, shell and CMake files, and Markdown, without
+code in backticks. Left out: the glossary, CHANGELOG.md, docs/decisions, goldens, and tests of what
+must not compile.
 
   format_glossary.py [FILE...]
 """
@@ -70,7 +70,7 @@ def comments(text, suffix):
             continue
         # The marks of a comment's lines would part a phrase.
         comment = re.sub(r"(?m)^(\s*)(///?<?|#)", lambda m: m[1] + " " * len(m[2]),
-                         text[begin:stop])
+                         CODE_IN_TEXT.sub(lambda match: blank(match.group(0)), text[begin:stop]))
         out += [blank(text[end:begin]), comment]
         end = stop
     return "".join(out) + blank(text[end:])

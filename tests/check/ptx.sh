@@ -19,8 +19,8 @@ start=$SECONDS
 orders=(forward reverse "random:$turn")
 set_cuda_options "$nvcc"
 options+=(-DBRAID_BUILD_BENCH=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_TEST_PTX=ON)
-# without the cache, each block has exactly the bounds of its tensor
-program="env BRAID_CUDA_CACHE=0 build/ptx/tests/ptx/braid_tests_ptx"
+# Without the cache, each block has exactly the bounds of its tensor. A test allocates 3 GB.
+program="env BRAID_CUDA_CACHE=0 BRAID_PTX_MEMORY=4096 build/ptx/tests/ptx/braid_tests_ptx"
 logs=build/check/ptx
 rm -rf "$logs"
 mkdir -p "$logs"

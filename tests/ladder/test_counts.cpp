@@ -12,8 +12,8 @@
 namespace braid::ladder {
 namespace {
 
-/// Returns the line of a step's file that has the comment `words`. If the comment is a line by
-/// itself, returns the next line.
+/// Returns the line of a step's file that has the comment `words`. If the line has no code, returns
+/// the next line.
 int line_of(const std::string& file, const std::string& words) {
   std::ifstream in(braid::test::tests_dir() + "/../bench/ladder/" + file);
   std::string text;
