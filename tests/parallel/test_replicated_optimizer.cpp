@@ -96,8 +96,9 @@ void check_like_first(const M& start, const F& make, std::int64_t rows, std::int
     REQUIRE(got.size() == want.size());
     for (const auto& [name, tensor] : want) CHECK_SAME_BITS(got.at(name), tensor);
     check_copies(model);
+    const auto weights = weights_of(model);
     for (std::size_t rank = 1; rank < usize(n); ++rank)
-      for (const Tensor& p : weights_of(model)[rank]) CHECK_FALSE(p.grad().defined());
+      for (const Tensor& p : weights[rank]) CHECK_FALSE(p.grad().defined());
   }
 }
 
