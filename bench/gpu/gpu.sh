@@ -58,7 +58,7 @@ line() { # VERDICT NAME TEXT
 }
 left() { echo $((seconds - SECONDS)); }
 
-# A borrowed machine may return only a few files, so the logs are packed into one archive.
+# The logs are packed into one archive, which is easier to copy from the machine.
 logs=build/gpu/logs
 rm -rf "$logs"
 mkdir -p "$out" "$logs"

@@ -144,7 +144,7 @@ def main():
 
                     traceback.print_exc()
         found["after"] = card.now()
-        # after each row, because the machine may be lost at any time
+        # after each row, so that an interrupted run keeps its rows
         paths = table.write(options.out, options.results)
     for path in paths:
         print(f"written: {path}")

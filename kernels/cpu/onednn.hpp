@@ -15,7 +15,8 @@ namespace braid::cpu::onednn {
 // oneDNN frees the code that it generated when the process ends, while static destructors or other
 // threads may still compute. So an exit handler that runs before that closes the library and waits
 // for the calls in progress; later calls use Braid's own loops. Handlers run in the reverse order
-// of their registration, hence one is registered after the first call of each kind.
+// of their registration, so ours is registered after oneDNN's own, that is, after the first call of
+// each kind.
 inline std::atomic<bool> closed{false};
 inline std::atomic<int> inside{0};
 inline std::atomic<unsigned> kinds_seen{0};

@@ -6,8 +6,8 @@
 // arXiv:2205.14135). The backward pass has a kernel for dq, which iterates over keys, and one for
 // dk and dv, which iterates over queries, so no sum needs an atomic. Products run on the CUDA cores
 // in float32 (float64).
-// Traffic  k and v are read once for each tile of 32 queries; for dk and dv, q and dout are read
-//          once for each tile of 32 keys.
+// Traffic  The forward and dq read k and v once for each tile of 32 queries; dk and dv read q and
+//          dout once for each tile of 32 keys.
 namespace braid::cuda {
 
 /// The head and the first row of a block's tile.

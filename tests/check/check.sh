@@ -64,14 +64,15 @@ logs=build/check
 mkdir -p "$logs"
 
 # Lists the committed files, one per line. C++, CUDA, scripts and build files are hashed without
-# comments, because they change no result. In scripts and build files only comments on separate
-# lines are left out. In must_not_compile comments are included: they contain the expected messages.
+# comments: of scripts and build files without each line that begins with "# ", so no string or
+# here-document may depend on such a line. In must_not_compile comments are included: they contain
+# the expected messages.
 committed_files() {
   local list=build/check/files-$commit
   local cxx='\.(cpp|hpp|cu|cuh)$' script='\.(sh|py|cmake)$|CMakeLists\.txt$|^(dev|\.ci/run)$'
   if [[ ! -s $list ]]; then
-    git ls-tree -r HEAD | awk -v code="$cxx|$script" '$4 !~ code || $4 ~ /must_not_compile/' \
-      >"$list.new"
+    git ls-tree -r HEAD |
+      code="$cxx|$script" awk '$4 !~ ENVIRON["code"] || $4 ~ /must_not_compile/' >"$list.new"
     # shellcheck disable=SC2016
     git ls-files | grep -E "$cxx|$script" | grep -v /must_not_compile/ |
       xargs -P "$jobs" -n 50 bash -c '
@@ -80,15 +81,19 @@ committed_files() {
             *.cpp | *.hpp | *.cu | *.cuh) code=(g++ -x c++ -std=c++20 -fpreprocessed -dD -E -P) ;;
             *) code=(grep -vE "^[[:space:]]*#( |\$)") ;;
           esac
-          hash=$("${code[@]}" "$file" 2>/dev/null | sha256sum)
+          # 1: an error of the preprocessor, which goes on, or a script of comments alone
+          hash=$(set -o pipefail && "${code[@]}" "$file" 2>/dev/null | sha256sum)
+          (($? <= 1)) || hash=$(sha256sum <"$file")
           printf "code %s\t%s\n" "${hash%% *}" "$file"
         done' _ | sort -k 3 >>"$list.new"
     mv "$list.new" "$list"
   fi
   cat "$list"
 }
-# Returns a hash of the files that a check may depend on. It leaves out the files of other checks
-# (tests/check/<name>.sh, <name>_….py, tests/ptx), and Markdown if the check takes no code from it.
+# Returns a hash of the files that a check may depend on. It leaves out this script, the record, the
+# files of other checks (tests/check/<name>.* and <name>_*, tests/ptx, scripts of bench/gpu), and
+# Markdown if the check takes no code from it. The tests of simt read comments: marks in tests/simt,
+# labels in bench/ladder, and the lines that simt_removals.txt quotes.
 tree_of() {
   local unseen='tests/check/all\.txt' others
   case $1 in format | layering | docs)  # these read comments and texts, and are fast
@@ -100,7 +105,11 @@ tree_of() {
   [[ $1 == ptx ]] || unseen+='|tests/ptx/.*'
   [[ $1 == gpu ]] || unseen+='|bench/gpu/.*\.(sh|py)'
   [[ $1 == consumers ]] || unseen+='|.*\.md'
-  committed_files | grep -vE "	($unseen)\$" | sha256sum | cut -c 1-40
+  {
+    committed_files | grep -vE "	($unseen)\$"
+    [[ $1 != simt ]] || git ls-tree -r HEAD -- tests/simt bench/ladder \
+      $(sed -n 's/^\([^#][^ ]*\) | .*/\1/p' tests/check/simt_removals.txt | sort -u)
+  } | sha256sum | cut -c 1-40
 }
 # passed_before NAME TREE: prints how many seconds the check took when it passed on that tree, or
 # nothing.

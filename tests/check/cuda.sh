@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # nvcc builds the CUDA backend with warnings as errors, and the binary works on a machine without a
 # GPU: its CPU tests pass, it loads without any CUDA library, and it reports why there is no CUDA
-# device. CI compiles the kernels that recent commits changed and an eighth of the others, for one
-# architecture, and compares the declarations of cuBLAS and NCCL. A change of headers or of the
-# build compiles all kernels. --all: everything, with the resources that each kernel uses.
+# device. CI compiles the kernels that commits since the last --all changed (without a record: those
+# of the last three days) and an eighth of the others, for one architecture, and compares the
+# declarations of cuBLAS and NCCL. A change of headers or of the build compiles all kernels. --all:
+# everything, with the resources that each kernel uses.
 # BRAID_REQUIRE_CUDA=1 makes a missing toolkit a failure.
 set -euo pipefail
 . tests/lib.sh

@@ -4,8 +4,8 @@
 The words are the left column of the glossary's first table; what stands in parentheses there only
 explains. A hit is the whole word, or its plural, in any case, with a space or a hyphen between its
 parts. Searched are the comments of C++, CUDA, Python, shell and CMake files, and Markdown, without
-code in backticks. Left out: the glossary, CHANGELOG.md, docs/decisions, goldens, and tests of what
-must not compile.
+code in backticks. Left out: the glossary, CHANGELOG.md, docs/decisions, and tests of what must not
+compile.
 
   format_glossary.py [FILE...]
 """
@@ -15,8 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LEFT_OUT = re.compile(r"^(docs/glossary\.md|CHANGELOG\.md|docs/decisions/|tests/goldens/)"
-                      r"|/must_not_compile/|\.expected$")
+LEFT_OUT = re.compile(r"^(docs/glossary\.md|CHANGELOG\.md|docs/decisions/)|/must_not_compile/")
 CXX = (".cpp", ".hpp", ".cu", ".cuh")
 # A string or a character comes first, so that what looks like a comment in it is none.
 CXX_TOKEN = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\''
@@ -37,7 +36,8 @@ def replaced_words():
             in_table = True
         elif in_table:
             for word in re.sub(r"\(.*?\)", "", cells[0]).split(","):
-                words[word.strip().lower()] = cells[1]
+                word = word.strip().lower()
+                words[word] = f"{words[word]}, or {cells[1]}" if word in words else cells[1]
     if not words:
         sys.exit("docs/glossary.md: expected a table of replaced words, got none")
     return words
@@ -84,9 +84,9 @@ def main():
     hits = searched = 0
     for name in files:
         suffix = pathlib.Path(name).suffix
-        if suffix not in (*CXX, ".py", ".sh", ".cmake", ".md", ".txt") or LEFT_OUT.search(name):
-            continue
-        if suffix == ".txt" and not name.endswith("CMakeLists.txt"):
+        if LEFT_OUT.search(name) or not (
+                suffix in (*CXX, ".py", ".sh", ".cmake", ".in", ".supp", ".md")
+                or name in ("dev", ".ci/run") or name.endswith("CMakeLists.txt")):
             continue
         path = ROOT / name
         if not path.is_file():

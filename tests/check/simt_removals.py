@@ -44,7 +44,8 @@ FINDING = re.compile(
 # fails.
 ORDERS = [("forward", "fifo"), ("reverse", "reverse"), ("random:1", "random:1"),
           ("random:2", "random:2")]
-# a test program takes about 40, with other load twice that; without its wait it may never end
+# a test program takes about 40 s, and twice that under other load; without its wait it may never
+# end
 SECONDS = 240
 
 

@@ -1,8 +1,8 @@
 #pragma once
 // The calls with which every kernel of the table is compared between devices, with float64 as the
-// reference. The bounds are R3 of the project's rules: exact rounding of + - * / and square roots,
-// 4 ULP for elementary functions, (ceil(log2 n) + 2) u Σ|x| for sums, (k + 2) u Σ|a||b| for
-// products. 16-bit results are rounded once more.
+// reference. The bounds: exact rounding of + - * / and square roots, 4 ULP for elementary
+// functions, (ceil(log2 n) + 2) u Σ|x| for sums, (k + 2) u Σ|a||b| for products. 16-bit results
+// are rounded once more.
 #include <functional>
 #include <string>
 #include <utility>

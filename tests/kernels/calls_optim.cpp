@@ -14,7 +14,7 @@ namespace {
 /// and the states m, v, s.
 const std::vector<Sizes>& size_lists() {
   static const std::vector<Sizes> lists = [] {
-    Sizes many;  // more than the short list of a CUDA launch holds
+    Sizes many;  // more than two short lists of a CUDA launch
     for (std::int64_t i = 0; i < 130; ++i) many.push_back(i % 7 == 3 ? 0 : 1 + i % 5);
     return std::vector<Sizes>{
         {1},

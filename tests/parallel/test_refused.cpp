@@ -1,5 +1,5 @@
-// Errors of DataParallel over 2, 4 and 8 devices and in every mode. Their texts are those of the
-// requirements, and they are thrown before anything has changed.
+// Errors of DataParallel over 2, 4 and 8 devices and in every mode: their exact texts. They are
+// thrown before anything has changed.
 #include "group.hpp"
 
 namespace braid::test::on_device {

@@ -84,7 +84,7 @@ void narrow_tile(const float* sums, const GemmArgs& args, const GemmTile& tile,
   }
 }
 
-/// kDepth is the number of steps of k that are packed together: a panel of B (kPanel columns) stays
+/// A panel of B has kPanel columns. kDepth steps of k are packed together, so that the panel stays
 /// in the L1 cache while all rows of the tile are multiplied with it.
 template <class T> constexpr std::int64_t kPanel = kColumnVectors * kLanesOf<T>;
 template <class T>

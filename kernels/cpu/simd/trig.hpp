@@ -22,12 +22,12 @@ BRAID_INLINE ReducedScalar reduce_large(float x) {
   static constexpr std::uint32_t kTwoOverPi[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
                                                  0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
   const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, x);
-  // x| = mantissa * 2^exponent, exponent > -24
+  // |x| = mantissa * 2^exponent, exponent > -24
   const int exponent = static_cast<int>((bits >> 23) & 0xff) - 150;
   const std::uint64_t mantissa = (bits & 0x7fffff) | 0x800000;
   // 96 bits of 2/π, of which the first weighs 2^(1 - exponent). The bits above contribute multiples
-  // of 4 to the product. kTwoOverPi starts 32 bits above the binary point, so bit i weighs 2^(31 -
-  // i).
+  // of 4 to the product. kTwoOverPi starts 32 bits above the binary point, so bit i weighs
+  // 2^(31 - i).
   const int first = exponent + 30;
   const int word = first >> 5, shift = first & 31;
   std::uint64_t window[3];
