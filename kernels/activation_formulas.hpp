@@ -13,12 +13,12 @@ BRAID_FORMULA V between(V x, L low, L high) {
   x = x < low ? M::template splat<V>(low) : x;
   return x > high ? M::template splat<V>(high) : x;
 }
-/// True where low <= x <= high; an infinite bound does not limit, not even a NaN.
+/// True where low < x < high; an infinite bound does not limit, not even a NaN.
 template <class M, class V, class L = typename M::template Lane<V>>
 BRAID_FORMULA auto is_inside(V x, L low, L high) {
   constexpr L inf = L(__builtin_huge_val());
-  return ((x >= low) | (M::template splat<V>(low) == -inf)) &
-         ((x <= high) | (M::template splat<V>(high) == inf));
+  return ((x > low) | (M::template splat<V>(low) == -inf)) &
+         ((x < high) | (M::template splat<V>(high) == inf));
 }
 /// Twice the argument of gelu_tanh's tanh: (1 + tanh u) / 2 is sigmoid(2 u).
 template <class M, class V, class L = typename M::template Lane<V>> BRAID_FORMULA V twice_u(V x) {

@@ -135,34 +135,32 @@ Tensor clamp(const Tensor& a, const Tensor& min, const Tensor& max) {
   const DType dtype = promote(a.dtype(), promote(low.dtype(), high.dtype()));
   const Tensor x = a.to(dtype), lo = min.defined() ? min.to(dtype) : none,
                hi = max.defined() ? max.to(dtype) : none;
+  if (!hi.defined()) return maximum(x, lo);
+  if (!lo.defined()) return minimum(x, hi);
   const Tensor y = [&] {
     const NoGrad guard;
-    const Tensor raised = lo.defined() ? maximum(x, lo) : x;
-    return hi.defined() ? minimum(raised, hi) : raised;
+    return minimum(maximum(x, lo), hi);
   }();
   if (!needs_grad({x, lo, hi})) return y;
   return record(
       "clamp", {x, lo, hi}, y,
       [sx = SavedTensor(x), sl = SavedTensor(lo), sh = SavedTensor(hi)](const Tensor& dy,
                                                                         Needs needs) -> Grads {
-        // At a bound the gradient passes to x, as in PyTorch. If low > high, the result is high. A
-        // NaN passes nothing on.
         const Tensor v = sx.get(), l = sl.get(), h = sh.get();
-        const auto part = [&](const Tensor& where_it_is, const Tensor& of) {
-          return ops::sum_to(where(where_it_is, dy, 0.0), of.shape());
+        // The gradient goes to the operand that the result comes from. An x equal to one of two
+        // different bounds shares it with that bound, half each. If low > high, the result is
+        // high. If x is NaN, x gets the gradient.
+        const Tensor half = mul(dy, 0.5), apart = lt(l, h), at_low = logical_and(eq(v, l), apart),
+                     at_high = logical_and(eq(v, h), apart);
+        const auto part = [&](const Tensor& whole, const Tensor& shared, const Tensor& of) {
+          return ops::sum_to(where(whole, dy, where(shared, half, 0.0)), of.shape());
         };
-        const auto both = [](const Tensor& a, const Tensor& b) {
-          return a.defined() && b.defined() ? logical_and(a, b) : a.defined() ? a : b;
-        };
-        const Tensor above = l.defined() ? ge(v, l) : Tensor(),
-                     below = h.defined() ? le(v, h) : Tensor(),
-                     ordered = l.defined() && h.defined() ? le(l, h) : Tensor();
-        Grads grads;
-        grads.push_back(needs[0] ? part(both(above, below), v) : Tensor());
-        grads.push_back(needs[1] ? part(both(lt(v, l), ordered), l) : Tensor());
-        grads.push_back(needs[2] ? part(l.defined() ? logical_or(gt(v, h), gt(l, h)) : gt(v, h), h)
-                                 : Tensor());
-        return grads;
+        const Tensor to_low = logical_and(lt(v, l), le(l, h)),
+                     to_high = logical_or(gt(v, h), gt(l, h));
+        const Tensor cut = logical_or(lt(v, l), gt(v, h)), shared = logical_or(at_low, at_high);
+        return {needs[0] ? part(logical_not(logical_or(cut, shared)), shared, v) : Tensor(),
+                needs[1] ? part(to_low, at_low, l) : Tensor(),
+                needs[2] ? part(to_high, at_high, h) : Tensor()};
       });
 }
 

@@ -56,8 +56,7 @@ class IntList {
     if (numbers.size() > kInline) {
       heap_.assign(numbers.begin(), numbers.end());
     } else {
-      std::copy(numbers.begin(), numbers.end(), inline_);
-      inline_size_ = numbers.size();
+      for (const std::int64_t number : numbers) inline_[inline_size_++] = number;
     }
   }
 

@@ -30,8 +30,8 @@ namespace braid {
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 
 /// min(max(x, min), max). Either bound may be missing (std::nullopt). Where min > max the result is
-/// max. NaN stays NaN; a NaN bound makes the whole result NaN. The gradient passes where min <= x
-/// <= max, and is 0 elsewhere; an infinite bound does not limit it. With an integer x, the dtype is
+/// max. NaN stays NaN; a NaN bound makes the whole result NaN. The gradient passes where min < x
+/// < max, and is 0 elsewhere; an infinite bound does not limit it. With an integer x, the dtype is
 /// promote(dtype, bound), but an infinite bound does not change it; a bound outside the range of an
 /// integer dtype counts as the nearest end of that range.
 ///
@@ -42,8 +42,8 @@ namespace braid {
 [[nodiscard]] Tensor clamp(const Tensor& x, const std::optional<Scalar>& min,
                            const std::optional<Scalar>& max = {});
 /// The same with tensors as bounds, which broadcast with x and are promoted with it; an undefined
-/// tensor is no bound. The gradient goes to x where it is within the bounds, at a bound too, and
-/// else to the bound that is the result; to none if x is NaN.
+/// tensor is no bound. Where the result is a bound, that bound gets the gradient. Where x equals
+/// one of two different bounds, or the only one, x and the bound get half each.
 ///
 /// Throws    ArgumentError if both bounds are undefined, DTypeError for bool
 [[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
