@@ -85,15 +85,14 @@ void State::zero_grad() const noexcept {
 }
 
 State make_state(const char* name, const DeviceList& devices, const DataParallelOptions& options) {
-  return {
-      name,
-      devices.list(),
-      {.output_device = options.output_device,
-       .scatter = {options.dim, options.dims, options.split, options.chunk_sizes, options.weights},
-       .output_dims = options.output_dims,
-       .merge_buffers = options.merge_buffers,
-       .cache = options.cache,
-       .bucket_bytes = options.bucket_bytes}};
+  CallOptions call;
+  call.output_device = options.output_device;
+  call.scatter = {options.dim, options.dims, options.split, options.chunk_sizes, options.weights};
+  call.output_dims = options.output_dims;
+  call.merge_buffers = options.merge_buffers;
+  call.cache = options.cache;
+  call.bucket_bytes = options.bucket_bytes;
+  return {name, devices.list(), std::move(call)};
 }
 
 State make_state(const DeviceList& devices, const DeterministicOptions& options) {
@@ -103,15 +102,16 @@ State make_state(const DeviceList& devices, const DeterministicOptions& options)
   if (devices.list().empty())
     throw ArgumentError(str("DeterministicDataParallel: expected a device at least for ",
                             options.virtual_replicas, " virtual replicas, got none"));
-  return {"DeterministicDataParallel",
-          devices.list(),
-          {.output_device = options.output_device,
-           .scatter = {.dim = options.dim, .dims = options.dims},
-           .output_dims = options.output_dims,
-           .merge_buffers = options.merge_buffers,
-           .cache = options.cache,
-           .bucket_bytes = options.bucket_bytes,
-           .virtual_replicas = static_cast<std::size_t>(options.virtual_replicas)}};
+  CallOptions call;
+  call.output_device = options.output_device;
+  call.scatter.dim = options.dim;
+  call.scatter.dims = options.dims;
+  call.output_dims = options.output_dims;
+  call.merge_buffers = options.merge_buffers;
+  call.cache = options.cache;
+  call.bucket_bytes = options.bucket_bytes;
+  call.virtual_replicas = static_cast<std::size_t>(options.virtual_replicas);
+  return {"DeterministicDataParallel", devices.list(), std::move(call)};
 }
 
 }  // namespace braid::parallel::detail

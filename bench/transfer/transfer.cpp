@@ -288,6 +288,6 @@ int main(int argc, char** argv) {
       {{"--max-bytes", "N", "the largest copy, as 64M (1G; 16M on emulated devices)"},
        {"--devices", "A,B",
         "one device or two that tensors move to, as cuda:0,cuda:1 (the first two of the default "
-        "kind, beside the host, cpu:0)"}}};
+        "kind, or the default and cpu:0)"}}};
   return bench::run_program(argc, argv, program, run);
 }

@@ -280,7 +280,7 @@ void LogFile::open(int folder, const char* name, Start start) {
   // O_NONBLOCK: without it, opening a pipe that has no reader would block. It has no effect on
   // regular files.
   const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK |
-                    (start == Start::anew ? O_TRUNC : 0);
+                    (start == Start::truncate ? O_TRUNC : 0);
   const int fd = uninterrupted([&] { return calls().open(folder, name, flags, 0666); });
   if (fd < 0 && errno != ELOOP && errno != ENXIO) throw IoError(path_, "open", errno);
   struct stat info{};

@@ -90,7 +90,7 @@ Reporter::Reporter(const Options& options, const Place& start, Terminal terminal
     if (csv_->size() == 0) csv_->write(kHead.data(), kHead.size());
   }
   if (!options.trace.empty()) {
-    trace_.emplace(options.trace, io::LogFile::Start::anew);
+    trace_.emplace(options.trace, io::LogFile::Start::truncate);
     // the closing bracket is optional in this format, so the file of a killed run is still valid
     trace_pending_ = "[\n";
   }

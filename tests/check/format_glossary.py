@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""No comment and no page uses a word that docs/glossary.md replaces.
+"""No file uses a word that docs/glossary.md replaces: not in comments, strings, names or pages.
 
 The words are the left column of the glossary's first table; what stands in parentheses there only
-explains. A hit is the whole word, or its plural, in any case, with a space or a hyphen between its
-parts. Searched are the comments of C++, CUDA, Python, shell and CMake files, and Markdown, without
-code in backticks. Left out: the glossary, CHANGELOG.md, docs/decisions, and tests of what must not
-compile.
+explains. A hit is the whole word, or its plural, in any case, with spaces, hyphens or underscores
+between its parts; a part of a name counts as a word, and a part of CamelCase too.
+Left out: the glossary, CHANGELOG.md, docs/decisions, recorded results, and tests of what must not
+compile, which have the names of older versions.
 
   format_glossary.py [FILE...]
 """
@@ -15,13 +15,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LEFT_OUT = re.compile(r"^(docs/glossary\.md|CHANGELOG\.md|docs/decisions/)|/must_not_compile/")
-CXX = (".cpp", ".hpp", ".cu", ".cuh")
-# A string or a character comes first, so that what looks like a comment in it is none.
-CXX_TOKEN = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\''
-                       r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
-HASH_COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
-CODE_IN_TEXT = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+LEFT_OUT = re.compile(r"^(docs/glossary\.md|CHANGELOG\.md|docs/decisions/|tests/check/all\.txt"
+                      r"|bench/results/)|/must_not_compile/|internal/removed\.hpp$|goldens?\b")
+HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def replaced_words():
@@ -44,36 +40,16 @@ def replaced_words():
 
 
 def pattern_of(words):
-    spelled = [r"[\s-]+".join(map(re.escape, re.split(r"[ -]", word))) for word in words]
-    return re.compile(r"(?<![\w-])(" + "|".join(sorted(spelled, key=len, reverse=True))
-                      + r")(?:s|es)?(?![\w-])", re.IGNORECASE)
+    spelled = [r"[\s_-]+".join(map(re.escape, re.split(r"[ -]", word))) for word in words]
+    return re.compile(r"(?<![^\W_])(" + "|".join(sorted(spelled, key=len, reverse=True))
+                      + r")(?:s|es)?(?![^\W_])", re.IGNORECASE)
 
 
-def blank(text):
-    """As many lines, without their text."""
-    return re.sub(r"[^\n]", " ", text)
-
-
-def comments(text, suffix):
-    """The text with everything blanked but its comments (Markdown: but what is not code)."""
-    if suffix == ".md":
-        return CODE_IN_TEXT.sub(lambda match: blank(match.group(0)), text)
-    if suffix in CXX:
-        kept = [m.span() for m in CXX_TOKEN.finditer(text) if m.group(0)[:2] in ("//", "/*")]
-    else:
-        kept = [m.span() for m in HASH_COMMENT.finditer(text)]
-        if suffix == ".py":
-            kept += [m.span() for m in re.finditer(r'""".*?"""', text, re.DOTALL)]
-    out, end = [], 0
-    for begin, stop in sorted(kept):
-        if begin < end:
-            continue
-        # The marks of a comment's lines would part a phrase.
-        comment = re.sub(r"(?m)^(\s*)(///?<?|#)", lambda m: m[1] + " " * len(m[2]),
-                         CODE_IN_TEXT.sub(lambda match: blank(match.group(0)), text[begin:stop]))
-        out += [blank(text[end:begin]), comment]
-        end = stop
-    return "".join(out) + blank(text[end:])
+def plain(text):
+    """The text without the marks of a comment's lines, which would part a phrase; a capital inside
+    a name begins a new word."""
+    text = re.sub(r"(?m)^(\s*)(///?<?|#)", lambda m: m[1] + " " * len(m[2]), text)
+    return HUMP.sub("_", text)
 
 
 def main():
@@ -83,19 +59,17 @@ def main():
     pattern = pattern_of(words)
     hits = searched = 0
     for name in files:
-        suffix = pathlib.Path(name).suffix
-        if LEFT_OUT.search(name) or not (
-                suffix in (*CXX, ".py", ".sh", ".cmake", ".in", ".supp", ".md")
-                or name in ("dev", ".ci/run") or name.endswith("CMakeLists.txt")):
-            continue
         path = ROOT / name
-        if not path.is_file():
+        if not name or LEFT_OUT.search(name) or not path.is_file():
+            continue
+        try:
+            text = plain(path.read_text())
+        except UnicodeDecodeError:
             continue
         searched += 1
-        text = comments(path.read_text(), suffix)
         for match in pattern.finditer(text):
             line = text.count("\n", 0, match.start(1)) + 1
-            word = re.sub(r"\s+", " ", match.group(1)).lower()
+            word = re.sub(r"[\s_-]+", " ", match.group(1)).lower()
             but = words.get(word) or words.get(word.replace(" ", "-")) or words.get(
                 word.replace("-", " "), "")
             print(f"{name}:{line}: '{word}': docs/glossary.md has: {but}")

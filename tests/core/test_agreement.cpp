@@ -77,7 +77,7 @@ std::vector<Array> in_float64(const OpCase& c, const std::vector<Array>& values)
 /// Sets the accuracy for other sizes. A sum of products (x, weights, …) may have one rounding per
 /// term of the sum of magnitudes, which the op itself computes in float64. Other cases get a
 /// tolerance.
-void measure_anew(OpCase& c) {
+void measure_again(OpCase& c) {
   if (c.inputs.size() == 1) {
     c.accuracy = Accuracy::tolerance;
     return;
@@ -124,7 +124,7 @@ TEST_CASE("agreement: every op on the CPU and on CUDA, by float64, at sizes that
     ops.insert(original.op);
     for (const Resize& to : kResizes) {
       OpCase c = resized(original, to);
-      if (c.own_sizes && c.accuracy == Accuracy::bound) measure_anew(c);
+      if (c.own_sizes && c.accuracy == Accuracy::bound) measure_again(c);
       std::int64_t elements = 0;
       for (const Input& input : c.inputs) {
         elements += reference::count(input.shape);

@@ -247,7 +247,7 @@ TEST_CASE("autograd: set_grad takes what fits", "[autograd][errors]") {
   CHECK_FALSE(x.grad().defined());
 }
 
-TEST_CASE("autograd: an op of one's own", "[autograd]") {
+TEST_CASE("autograd: a custom op", "[autograd]") {
   const Tensor x = leaf({1.0, 2.0}), w = tensor({3.0, 4.0});
   std::vector<Bools> wanted;
   const Tensor y = record("twice", {x, w}, x.detach() * 2.0, [&](T dy, Needs needs) -> Grads {

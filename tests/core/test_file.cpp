@@ -221,7 +221,7 @@ TEST_CASE("file: a log is a regular file, whatever stands at its path", "[io][er
   CHECK(::symlink("precious", (folder / "link").c_str()) == 0);
   CHECK(::symlink("nothing", (folder / "dangling").c_str()) == 0);
   CHECK(::mkfifo((folder / "pipe").c_str(), 0666) == 0);
-  for (const Start start : {Start::append, Start::anew}) {
+  for (const Start start : {Start::append, Start::truncate}) {
     CHECK_THROWS_TEXT(IoError, "link: expected a regular file, got a symbolic link",
                       io::LogFile(folder / "link", start));
     CHECK_THROWS_TEXT(IoError, "dangling: expected a regular file, got a symbolic link",
@@ -239,7 +239,7 @@ TEST_CASE("file: a log is a regular file, whatever stands at its path", "[io][er
   }
   CHECK(read_file(folder / "precious") == "numbers");
   CHECK(folder.names().size() == 4);
-  for (const Start start : {Start::append, Start::append, Start::anew}) {
+  for (const Start start : {Start::append, Start::append, Start::truncate}) {
     io::LogFile log(folder / "log", start);
     log.write("abc", 3);
     CHECK(log.size() == read_file(folder / "log").size());

@@ -91,7 +91,7 @@ TEST_CASE("in place: the elements change, and nothing between them", "[inplace]"
         }
 }
 
-TEST_CASE("in place: a tensor by itself, and by parts of itself", "[inplace]") {
+TEST_CASE("in place: a tensor times itself, and times parts of itself", "[inplace]") {
   const Tensor x = random_tensor({4, 4}, DType::float64), itself = tensor({2.0, 4.0});
   CHECK(list(itself.div_(itself)) == List{1, 1});
   Array a = array_of(x);
@@ -275,7 +275,7 @@ TEST_CASE("in place: a change of what backward needs is found", "[inplace][error
 }
 
 TEST_CASE(
-    "in place: mul_ by itself, or by what shares its memory, has the gradient of the old numbers",
+    "in place: mul_ of a tensor and itself, or what shares its memory, has the gradient of the old numbers",
     "[inplace][gradients]") {
   const auto by = [](double factor, T (*f)(T)) {
     return gradient_at([=](T w) { return f(w * factor); }, {1, 2, 3});

@@ -47,7 +47,7 @@ struct Scenario {
 
 }  // namespace
 
-TEST_CASE("memory: in_use follows the tensors, each device by itself", "[memory]") {
+TEST_CASE("memory: in_use follows the tensors, each device separately", "[memory]") {
   const Device one = there(), zero = here();
   const std::size_t base = memory_stats(one).in_use, other = memory_stats(zero).in_use;
   {

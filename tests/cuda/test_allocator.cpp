@@ -138,7 +138,7 @@ TEST_CASE("allocator: the same stream reuses a block at once; the peak", "[alloc
   CHECK(stats().peak == used);
 }
 
-TEST_CASE("allocator: a peak that is measured anew does not empty the cache", "[allocator]") {
+TEST_CASE("allocator: a peak that is measured again does not empty the cache", "[allocator]") {
   NEEDS_DEVICES(1);
   const Clean clean;
   { const Held a(0, 200 * kMiB), b(0, 100 * kMiB); }

@@ -135,7 +135,7 @@ TEST_CASE("loader: the default seed is manual_seed's at construction", "[data][l
   CHECK(order != epoch_of(c));
 }
 
-TEST_CASE("loader: a sampler of one's own", "[data][loader]") {
+TEST_CASE("loader: a custom sampler", "[data][loader]") {
   struct Odd {
     [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const {
       std::vector<std::int64_t> v;

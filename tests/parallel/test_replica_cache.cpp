@@ -198,7 +198,7 @@ TEST_CASE("cache: training with and without is the same to the bit", "[cache]") 
   }
 }
 
-TEST_CASE("cache: a copy of a weight that its replica has written is copied anew", "[cache]") {
+TEST_CASE("cache: a copy of a weight that its replica has written is copied again", "[cache]") {
   if (several() < 2) return;
   const DataParallel model = cached(WritesWeight{});
   const Tensor right = by_chunks(model.module.fc, rows()).detach();

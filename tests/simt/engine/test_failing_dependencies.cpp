@@ -30,7 +30,7 @@ template <class F> void attempt(F&& f) {
 
 /// The second stream borrows a block from the first stream's cache and returns it; then the first
 /// stream writes to it.
-std::string lend(Device device, const std::shared_ptr<Stream>& other) {
+std::string borrow(Device device, const std::shared_ptr<Stream>& other) {
   synchronize(device);
   empty_cache(device);
   Tensor kept = ones({kSmall}, {.device = device}) + 1;
@@ -154,7 +154,7 @@ std::string on_machine(bool access) {
     if (access) text += each_failing("", failures, try_out);
     for (const char* const function : {"cudaEventRecord", "cudaStreamWaitEvent"}) {
       const std::shared_ptr<Stream> side = make_stream(a);
-      text += each_failing(function, failures, [&] { return lend(a, side); });
+      text += each_failing(function, failures, [&] { return borrow(a, side); });
       text += each_failing(function, failures, [&] { return use_elsewhere(a, side); });
       text += each_failing(function, failures, [&] { return copy_around(a, b); });
       text += each_failing(function, failures, [&] { return copy_held_up(a, b); });

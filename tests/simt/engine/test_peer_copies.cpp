@@ -68,7 +68,7 @@ std::string on_machine(const Machine& machine) {
     for (const char* const wait : {"cudaDeviceSynchronize", "cudaStreamSynchronize"})
       if (calls(wait, [&] { (void)x.to(Device("cuda:1")); })) text += str(", with ", wait);
     if (calls("cudaMalloc", [&] { (void)x.to(Device("cuda:1")); }))
-      text += ", with memory of its own";
+      text += ", with separate memory";
     text += test::findings();
     text += str(", ", warnings().size(), " warnings");
     if (!warnings().empty()) text += str(": ", warnings().front());

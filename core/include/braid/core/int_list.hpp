@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <braid/core/internal/max_rank.hpp>
+#include <braid/core/shape.hpp>
 
 namespace braid {
 
@@ -23,6 +24,10 @@ class IntList {
   template <std::integral I>
     requires(!std::same_as<I, bool>)
   IntList(I number) : inline_{static_cast<std::int64_t>(number)}, inline_size_(1) {}
+  IntList(const Shape& numbers) : inline_size_(static_cast<std::size_t>(numbers.rank())) {
+    static_assert(kMaxRank <= kInline);
+    std::copy(numbers.begin(), numbers.end(), inline_);
+  }
   template <class R>
     requires(!std::same_as<R, IntList> && !std::integral<R> &&
              std::convertible_to<const R&, std::span<const std::int64_t>>)
@@ -56,7 +61,8 @@ class IntList {
     if (numbers.size() > kInline) {
       heap_.assign(numbers.begin(), numbers.end());
     } else {
-      for (const std::int64_t number : numbers) inline_[inline_size_++] = number;
+      std::copy(numbers.begin(), numbers.end(), inline_);
+      inline_size_ = numbers.size();
     }
   }
 

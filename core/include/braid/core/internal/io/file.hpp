@@ -105,8 +105,8 @@ class OutputFile {
 /// A log file: bytes are appended in place. After a crash it may end in the middle of a write.
 class LogFile {
  public:
-  /// `append` keeps the content of an existing file; `anew` removes it.
-  enum class Start : std::uint8_t { append, anew };
+  /// `append` keeps the content of an existing file; `truncate` removes it.
+  enum class Start : std::uint8_t { append, truncate };
   /// Throws IoError if the path names anything but a regular file: a symbolic link (which is not
   /// followed), a folder, a pipe, a device. Creates the file if there is none.
   LogFile(std::string path, Start start);
