@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -168,6 +169,11 @@ LoaderOptions checked(LoaderOptions options, std::int64_t size) {
     throw ArgumentError(str("DataLoader: expected 0 <= workers <= 256, got ", options.workers));
   if (options.shuffle && options.sampler)
     throw ArgumentError("DataLoader: expected either shuffle or a sampler, got both");
+  const std::int64_t ranks = options.sampler.ranks();
+  if (ranks < 1) throw ArgumentError(str("DataLoader: expected a sampler of ranks, got ", ranks));
+  if (options.batch_size > std::numeric_limits<std::int64_t>::max() / ranks)
+    throw ArgumentError(str("DataLoader: expected batches of fewer than 2^63 items, got ", ranks,
+                            " ranks of ", options.batch_size));
   if (!options.seed) options.seed = initial_seed();
   return options;
 }

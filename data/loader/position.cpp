@@ -25,11 +25,27 @@ void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches) {
         str("DataLoader: ", call, ": expected an epoch in [0, ", most, "], got ", epoch));
 }
 
+namespace {
+
+/// Returns the number of items in a batch of all ranks.
+std::int64_t rows_of_all(const LoaderOptions& options) {
+  return options.batch_size * options.sampler.ranks();
+}
+
+std::string batches_of(const LoaderOptions& options) {
+  const std::int64_t ranks = options.sampler.ranks();
+  return ranks == 1 ? str("batches of ", options.batch_size)
+                    : str("batches of ", rows_of_all(options), " (", ranks, " ranks of ",
+                          options.batch_size, ")");
+}
+
+}  // namespace
+
 StateDict position_state(const Position& position, const LoaderOptions& options,
                          std::int64_t size) {
   const std::array<std::int64_t, 5> values{position.epoch, position.batch,
                                            std::bit_cast<std::int64_t>(*options.seed),
-                                           options.batch_size, size};
+                                           rows_of_all(options), size};
   StateDict dict;
   for (std::size_t i = 0; i < kNames.size(); ++i)
     dict.set(std::string(kNames[i]), zeros({1}, {.device = Device(), .dtype = DType::int64}));
@@ -62,8 +78,8 @@ Position load_position(std::span<const StateDict::value_type> dict, LoaderOption
   const auto [epoch, batch, seed, batch_size, dataset_size] = values;
   check_epoch("load_state", epoch, batches);
   if (batch != 0) {  // at the beginning of an epoch a run may continue with other sizes
-    if (batch_size != options.batch_size)
-      fail(str("batches of ", options.batch_size, ", as this loader makes"),
+    if (batch_size != rows_of_all(options))
+      fail(batches_of(options) + ", as this loader makes",
            str("a state of batches of ", batch_size));
     if (dataset_size != size)
       fail(str("a dataset of ", size, " items"), str("a state of one of ", dataset_size));

@@ -1,7 +1,6 @@
 #include <braid/nn/training/checkpoint.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -13,10 +12,11 @@
 #include <braid/core/internal/io/crc.hpp>
 #include <braid/core/internal/io/file.hpp>
 #include <braid/core/internal/io/json.hpp>
-#include <braid/core/random.hpp>
 #include <braid/core/safetensors.hpp>
 #include <braid/core/version.hpp>
 #include <braid/nn/internal/manifest.hpp>
+
+#include "training/checkpoint_ranks.hpp"
 
 namespace braid::training {
 namespace {
@@ -105,29 +105,6 @@ void remove_all(const io::Folder& root, const std::string& name) {
   root.remove_folder(name);
 }
 
-/// The state of the random number generator; always one of the parts.
-class RandomPart final : public detail::Part {
- public:
-  [[nodiscard]] std::string_view role() const noexcept override { return "random"; }
-  [[nodiscard]] StateDict save() const override {
-    const RandomState now = random_state();
-    Tensor t = make_tensor({2}, DType::int64, Device());
-    t.data<std::int64_t>()[0] = std::bit_cast<std::int64_t>(now.seed);
-    t.data<std::int64_t>()[1] = std::bit_cast<std::int64_t>(now.stream);
-    return StateDict{{"seed_and_stream", t}};
-  }
-  void load(std::span<const StateDict::value_type> dict) override {
-    if (dict.size() != 1 || dict[0].first != "seed_and_stream" ||
-        dict[0].second.dtype() != DType::int64 || dict[0].second.numel() != 2)
-      throw ArgumentError(
-          "Checkpoint: expected the state of the random numbers to be two int64 called "
-          "seed_and_stream, got something else");
-    const auto* values = dict[0].second.data<std::int64_t>();
-    set_random_state(
-        {std::bit_cast<std::uint64_t>(values[0]), std::bit_cast<std::uint64_t>(values[1])});
-  }
-};
-
 /// Returns the number of the next save: its step, or one more than the newest in the folder if that
 /// is not smaller. Skips every number whose name is taken, by a file of any kind.
 std::int64_t next_number(const io::Folder& root, std::int64_t step) {
@@ -193,6 +170,51 @@ ManifestFile write_part(const io::Folder& folder, const std::string& name, const
   return {name, static_cast<std::int64_t>(file.size()), file.crc32c()};
 }
 
+/// A save of rank 0 that is written, but not yet a checkpoint. The destructor removes it.
+class Unfinished {
+ public:
+  Unfinished(io::Folder root, std::int64_t number)
+      : root_(std::move(root)),
+        number_(number),
+        name_(folder_name(number)),
+        unfinished_(name_ + std::string(kUnfinished)) {}
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished() {
+    if (committed_) return;
+    try {
+      remove_all(root_, unfinished_);
+    } catch (const Error&) {  // the next save tries again
+    }
+  }
+  [[nodiscard]] const io::Folder& root() const noexcept { return root_; }
+  [[nodiscard]] std::int64_t number() const noexcept { return number_; }
+  /// Writes the files; `files[i]` is called `names[i]`.
+  void write(std::int64_t step, const std::vector<std::string>& names,
+             const std::vector<StateDict>& files) {
+    root_.make_folder(unfinished_);
+    const io::Folder folder = root_.open(unfinished_);
+    Manifest manifest{.version = version(), .step = step};
+    for (std::size_t i = 0; i < files.size(); ++i)
+      manifest.files.push_back(write_part(folder, names[i], files[i]));
+    const std::string json = to_json(manifest);
+    io::OutputFile file(folder, Manifest::kName);
+    file.write(json.data(), json.size());
+    file.commit();
+  }
+  void commit() {
+    root_.rename(unfinished_, name_);
+    committed_ = true;
+    root_.flush();
+  }
+
+ private:
+  io::Folder root_;
+  std::int64_t number_;
+  std::string name_, unfinished_;
+  bool committed_ = false;
+};
+
 }  // namespace
 
 void detail::check_rates(const Tensor* rates, std::int64_t groups) {
@@ -222,7 +244,8 @@ Checkpoint::~Checkpoint() = default;
 void Checkpoint::begin() {
   if (options_.keep < 1)
     throw ArgumentError(str("Checkpoint: expected keep >= 1, got ", options_.keep));
-  add(std::make_unique<RandomPart>());
+  detail::check_ranks(options_.ranks);
+  add(detail::make_random_part(options_.ranks));
 }
 
 void Checkpoint::add(std::unique_ptr<detail::Part> part) {
@@ -246,39 +269,45 @@ std::vector<std::int64_t> Checkpoint::numbers() const {
   }
 }
 
-void Checkpoint::save() {
-  if (options_.folder.empty()) return;
-  const NoGrad guard;
+/// Returns the step, and throws if there is nothing to save.
+std::int64_t Checkpoint::check_parts() const {
   std::int64_t step = last_ + 1;
   for (const Entry& e : parts_) {
     e.part->check();
     if (const std::int64_t steps = e.part->steps(); steps >= 0) step = steps;
   }
-  const io::Folder root = io::Folder::make(options_.folder);
-  remove_unfinished(root);
-  const std::int64_t number = next_number(root, step);
-  const std::string name = folder_name(number), unfinished = name + std::string(kUnfinished);
-  try {
-    root.make_folder(unfinished);
-    const io::Folder folder = root.open(unfinished);
-    Manifest manifest{.version = version(), .step = step};
-    for (const Entry& e : parts_)
-      manifest.files.push_back(write_part(folder, e.file, e.part->save()));
-    const std::string json = to_json(manifest);
-    io::OutputFile file(folder, Manifest::kName);
-    file.write(json.data(), json.size());
-    file.commit();
-    root.rename(unfinished, name);
-  } catch (...) {
-    try {
-      remove_all(root, unfinished);
-    } catch (const Error&) {  // the next save tries again
-    }
-    throw;
-  }
-  root.flush();
-  last_ = number;
-  remove_older(root);
+  return step;
+}
+
+void Checkpoint::save() {
+  if (options_.folder.empty()) return;
+  const NoGrad guard;
+  const detail::Agreement all(options_.ranks);
+  std::int64_t step = 0;
+  all.confirm("save", detail::failure_of([&] { step = check_parts(); }));
+  detail::check_same("save", "step", all.gather(step));
+  // The states are made before the first is written: making one may be a call of all ranks, and
+  // rank 0 may fail to write.
+  std::vector<std::string> names;
+  std::vector<StateDict> files;
+  std::unique_ptr<Unfinished> save;
+  all.confirm("save", detail::failure_of([&] {
+                for (const Entry& e : parts_) {
+                  names.push_back(e.file);
+                  files.push_back(e.part->save());
+                }
+                if (!all.is_writer()) return;
+                io::Folder root = io::Folder::make(options_.folder);
+                remove_unfinished(root);
+                const std::int64_t number = next_number(root, step);
+                save = std::make_unique<Unfinished>(std::move(root), number);
+                save->write(step, names, files);
+              }));
+  all.confirm("save", detail::failure_of([&] {
+                if (save) save->commit();
+              }));
+  last_ = all.from_writer(save ? save->number() : 0);
+  if (save) remove_older(save->root());
 }
 
 /// Warns once for each text, so that a file that stays in the folder does not cause a warning at
@@ -328,9 +357,8 @@ void Checkpoint::remove_older(const io::Folder& root) {
   }
 }
 
-/// Reads and checks everything, then loads it. If one part does not fit, the parts that were
-/// already loaded are restored.
-void Checkpoint::load_from(const io::Folder& folder) {
+/// Reads and checks all files. Returns the states in the order of the parts.
+std::vector<StateDict> Checkpoint::read(const io::Folder& folder) const {
   const Manifest manifest = read_manifest(io::InputFile(folder, Manifest::kName));
   const auto described = [](const auto& list, const auto& name) {
     std::string text;
@@ -354,45 +382,102 @@ void Checkpoint::load_from(const io::Folder& folder) {
     check_file(file, *said);
     fresh[i] = ::braid::detail::read_safetensors(file, {}).tensors;
   }
+  return fresh;
+}
+
+/// Loads the states. If one part does not fit, the parts that were already loaded are restored.
+/// Returns the previous states.
+std::vector<StateDict> Checkpoint::apply(const std::vector<StateDict>& fresh,
+                                         const std::string& path) {
   const NoGrad guard;
   std::vector<StateDict> before(parts_.size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     for (const auto& [name, tensor] : parts_[i].part->save()) before[i].set(name, tensor.clone());
   }
   std::size_t loaded = 0;
-  const auto load = [&](const std::vector<StateDict>& dicts, std::size_t i) {
-    parts_[i].part->load({dicts[i].data(), dicts[i].size()});
-  };
   try {
-    for (; loaded < parts_.size(); ++loaded) load(fresh, loaded);
+    for (; loaded < parts_.size(); ++loaded)
+      parts_[loaded].part->load({fresh[loaded].data(), fresh[loaded].size()});
   } catch (const ArgumentError& e) {
-    for (std::size_t i = 0; i < loaded; ++i) load(before, i);
-    throw ArgumentError(str("Checkpoint: expected ", folder.path(), '/', parts_[loaded].file,
+    restore(before, loaded);
+    throw ArgumentError(str("Checkpoint: expected ", path, '/', parts_[loaded].file,
                             " to be of what is loaded, got a state that does not fit: ", e.what()));
   } catch (...) {
-    for (std::size_t i = 0; i < loaded; ++i) load(before, i);
+    restore(before, loaded);
     throw;
   }
+  return before;
+}
+
+/// Restores the first `parts` parts.
+void Checkpoint::restore(const std::vector<StateDict>& before, std::size_t parts) {
+  const NoGrad guard;
+  for (std::size_t i = 0; i < parts; ++i)
+    parts_[i].part->load({before[i].data(), before[i].size()});
+}
+
+/// Loads the checkpoint on all ranks, or on none. Returns the reason if it is damaged on one of
+/// them; throws for other errors.
+std::exception_ptr Checkpoint::load_on_all(std::int64_t number) {
+  const detail::Agreement all(options_.ranks);
+  detail::check_same("load", "number", all.gather(number));
+  std::string path;
+  std::vector<StateDict> fresh, before;
+  enum Result : std::int64_t { good, damaged, failed };
+  std::int64_t result = good;
+  std::exception_ptr own;
+  try {
+    const io::Folder folder = io::Folder(options_.folder).open(folder_name(number));
+    path = folder.path();
+    fresh = read(folder);
+  } catch (const IoError& e) {
+    own = std::current_exception();
+    result = is_damage(e) ? damaged : failed;
+  } catch (...) {
+    own = std::current_exception();
+    result = failed;
+  }
+  const std::vector<std::int64_t> results = all.gather(result);
+  if (!own) own = detail::failure_elsewhere("load", results);
+  if (own) {
+    const bool skip = std::find(results.begin(), results.end(), failed) == results.end();
+    if (skip) return own;
+    std::rethrow_exception(own);
+  }
+  const std::exception_ptr failure = detail::failure_of([&] { before = apply(fresh, path); });
+  try {
+    all.confirm("load", failure);
+  } catch (...) {
+    restore(before, before.size());
+    throw;
+  }
+  last_ = number;
+  return {};
 }
 
 void Checkpoint::load(std::int64_t number) {
   if (options_.folder.empty())
     throw ArgumentError("Checkpoint: load: expected a folder to load from, got none");
-  load_from(io::Folder(options_.folder).open(folder_name(number)));
-  last_ = number;
+  if (const std::exception_ptr damage = load_on_all(number)) std::rethrow_exception(damage);
 }
 
 bool Checkpoint::load_latest() {
-  const std::vector<std::int64_t> finished = numbers();
+  if (options_.folder.empty()) return false;
+  const detail::Agreement all(options_.ranks);
+  std::vector<std::int64_t> finished;  // of rank 0: all ranks load the same one
+  all.confirm("load_latest", detail::failure_of([&] {
+                if (all.is_writer()) finished = numbers();
+              }));
   std::exception_ptr first;
-  for (auto number = finished.rbegin(); number != finished.rend(); ++number) {
-    try {
-      load(*number);
-      return true;
-    } catch (const IoError& e) {
-      if (!is_damage(e)) throw;
-      if (!first) first = std::current_exception();
-      warn(str("Checkpoint: a damaged checkpoint is skipped: ", e.what()));
+  while (true) {
+    const std::int64_t number = all.from_writer(finished.empty() ? -1 : finished.back());
+    if (number < 0) break;
+    const std::exception_ptr damage = load_on_all(number);
+    if (!damage) return true;
+    if (!first) first = damage;
+    if (all.is_writer()) {
+      warn(str("Checkpoint: a damaged checkpoint is skipped: ", exception_message(damage)));
+      finished.pop_back();
     }
   }
   if (first) std::rethrow_exception(first);

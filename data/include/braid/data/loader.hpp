@@ -249,7 +249,8 @@ template <Dataset D> class DataLoader {
     return position_->epoch * batches() + position_->batch;
   }
   /// Returns the position of the iteration (epoch, batches returned), and what determines the
-  /// order: seed, size of the dataset and of a batch.
+  /// order: seed, size of the dataset and of a batch. If the sampler deals to several ranks, the
+  /// size is that of the ranks' batches together: the state fits any number of ranks.
   [[nodiscard]] StateDict state() const {
     return detail::position_state(normal(*position_), options_, dataset().size());
   }

@@ -11,6 +11,10 @@ namespace braid::data {
 /// indices(size, epoch) returns them, and count(size) their number. Both must be const and depend
 /// only on their arguments, so that an epoch can be repeated.
 ///
+/// A sampler that deals each epoch to several ranks also has ranks(), their number. Batch k of all
+/// ranks together must hold the same items for any number of ranks, if the batches of the ranks
+/// together are equally large: the loader stores its position as one of all ranks.
+///
 ///     struct EverySecond {
 ///       std::vector<std::int64_t> indices(std::int64_t size, std::int64_t) const {
 ///         std::vector<std::int64_t> list;
@@ -39,6 +43,8 @@ class Sampler {
     return impl_->indices(size, epoch);
   }
   [[nodiscard]] std::int64_t count(std::int64_t size) const { return impl_->count(size); }
+  /// The number of ranks among which the sampler deals an epoch; 1 for a sampler without ranks().
+  [[nodiscard]] std::int64_t ranks() const { return impl_ == nullptr ? 1 : impl_->ranks(); }
 
  private:
   struct Base {
@@ -46,6 +52,7 @@ class Sampler {
     [[nodiscard]] virtual std::vector<std::int64_t> indices(std::int64_t size,
                                                             std::int64_t epoch) const = 0;
     [[nodiscard]] virtual std::int64_t count(std::int64_t size) const = 0;
+    [[nodiscard]] virtual std::int64_t ranks() const = 0;
   };
   template <class S> struct Holder final : Base {
     explicit Holder(S s) : sampler(std::move(s)) {}
@@ -55,6 +62,10 @@ class Sampler {
     }
     [[nodiscard]] std::int64_t count(std::int64_t size) const override {
       return sampler.count(size);
+    }
+    [[nodiscard]] std::int64_t ranks() const override {
+      if constexpr (requires { sampler.ranks(); }) return sampler.ranks();
+      else return 1;
     }
     S sampler;
   };

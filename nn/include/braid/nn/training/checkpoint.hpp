@@ -1,6 +1,8 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -124,12 +126,45 @@ template <class T> class PartOf final : public Part {
 
 }  // namespace detail
 
+/// The processes of a job that save one checkpoint together; parallel::checkpoint_ranks makes it.
+struct CheckpointRanks {
+  int rank = 0, size = 1;
+  /// Returns the values of all ranks, in rank order. All ranks call it, with equally many values.
+  /// Throws if one of them does not. Not called if size is 1.
+  std::function<std::vector<std::int64_t>(std::span<const std::int64_t>)> gather = {};
+};
+
+namespace detail {
+
+/// The calls of a checkpoint that all ranks make together.
+class Agreement {
+ public:
+  explicit Agreement(CheckpointRanks ranks) : ranks_(std::move(ranks)) {}
+  [[nodiscard]] bool is_writer() const noexcept { return ranks_.rank == 0; }
+  [[nodiscard]] int rank() const noexcept { return ranks_.rank; }
+  [[nodiscard]] std::vector<std::int64_t> gather(std::span<const std::int64_t> values) const;
+  /// Returns each rank's value.
+  [[nodiscard]] std::vector<std::int64_t> gather(std::int64_t value) const;
+  /// Returns rank 0's value.
+  [[nodiscard]] std::int64_t from_writer(std::int64_t value) const { return gather(value)[0]; }
+  /// Throws on all ranks if one of them has failed: its own error there, and on the others one that
+  /// names the ranks.
+  void confirm(const char* call, const std::exception_ptr& failure) const;
+
+ private:
+  CheckpointRanks ranks_;
+};
+
+}  // namespace detail
+
 /// The options of Checkpoint.
 struct CheckpointOptions {
   /// Created if missing. Empty: nothing is saved, and there is nothing to load.
   std::string folder = {};
   int keep = 2;          ///< number of the newest checkpoints to keep; older ones are removed
   bool tensors = false;  ///< also save plain Tensor fields of models and other trees
+  CheckpointRanks ranks =
+      {};  ///< parallel::checkpoint_ranks(process) in a job of several processes
 };
 
 /// Saves a training run, so that it can be interrupted at any time. A resumed run gives the same
@@ -147,6 +182,13 @@ struct CheckpointOptions {
 /// folder appears completely or not at all, even if the power fails (docs/notes/checkpoint.md).
 /// Files that do not belong to a checkpoint are left alone, both in the folder and inside the
 /// checkpoints. A warning is printed if such a file has a checkpoint's name or prevents a removal.
+///
+/// In a job of several processes, options.ranks joins their checkpoints: save, load and load_latest
+/// are then calls of all ranks. Rank 0 writes, and commits after all ranks have confirmed that they
+/// can save, and rank 0 that everything is written. All ranks read from the same folder, which must
+/// be on a file system that they share. If one rank fails, all throw, and nothing is saved or
+/// changed. The files do not depend on the number of ranks: a run may go on with another one. Each
+/// rank has its own random state; ranks that the saved run did not have continue rank 0's.
 ///
 /// Throws    ArgumentError from the constructor if keep < 1, or for a tree of plain tensors only
 ///           without options.tensors; from save and load for a tree without tensors
@@ -170,7 +212,8 @@ class Checkpoint {
   /// newest there. So the checkpoint with the largest number is always the one saved last.
   ///
   /// Throws    IoError; then the older ones are unchanged. ArgumentError for numbers above
-  ///           999,999,999,999,999. Files that cannot be removed cause a warning only.
+  ///           999,999,999,999,999, or if the ranks are at different steps. Error if another rank
+  ///           failed. Files that cannot be removed cause a warning only.
   void save();
   /// Loads the newest checkpoint. Returns false if there is none. Folders without a manifest are
   /// skipped: their save was interrupted. A damaged checkpoint (contents that differ from the
@@ -178,7 +221,8 @@ class Checkpoint {
   /// the one before it is loaded. If none is left, the error of the newest is thrown.
   ///
   /// Throws    IoError; ArgumentError if the checkpoint holds other objects (the message says what
-  ///           does not fit). If an exception is thrown, nothing was changed.
+  ///           does not fit); Error if another rank failed. If an exception is thrown, nothing was
+  ///           changed.
   bool load_latest();
   /// Loads the checkpoint with this number. Throws as load_latest, and IoError if it does not
   /// exist.
@@ -188,11 +232,18 @@ class Checkpoint {
   /// Returns the number of the last checkpoint saved or loaded by this object; 0 if there was none.
   [[nodiscard]] std::int64_t last() const noexcept { return last_; }
   [[nodiscard]] const CheckpointOptions& options() const noexcept { return options_; }
+  /// Returns whether a rank passes true. All ranks call it. With one rank it returns `value`.
+  [[nodiscard]] bool on_any_rank(bool value) const;
 
  private:
   void begin();
   void add(std::unique_ptr<detail::Part> part);
-  void load_from(const io::Folder& folder);
+  [[nodiscard]] std::int64_t check_parts() const;
+  [[nodiscard]] std::vector<StateDict> read(const io::Folder& folder) const;
+  [[nodiscard]] std::vector<StateDict> apply(const std::vector<StateDict>& fresh,
+                                             const std::string& path);
+  void restore(const std::vector<StateDict>& before, std::size_t parts);
+  [[nodiscard]] std::exception_ptr load_on_all(std::int64_t number);
   void remove_unfinished(const io::Folder& root);
   void remove_older(const io::Folder& root);
   void warn_once(std::string text);

@@ -40,7 +40,8 @@ struct FlightGroup {
   std::string text;        ///< as `world`; the same on all its ranks
   std::string engine;      ///< `mpi`, `gloo`, `nccl`, `threads`
   std::vector<int> ranks;  ///< in the world, ascending or as the group orders them
-  std::int64_t queued = 0, started = 0, completed = 0;  ///< the last number of a collective; 0: none
+  std::int64_t queued = 0, started = 0,
+               completed = 0;  ///< the last number of a collective; 0: none
 };
 
 /// The last calls of all communicators of a process, oldest first.
