@@ -22,6 +22,7 @@ extern Net model;
 extern optim::SGD optimizer;
 extern optim::CosineSchedule schedule;
 extern data::Mnist dataset;
+extern parallel::Process process;
 extern data::DataLoader<data::Mnist> loader;
 extern training::Options options;
 

@@ -134,11 +134,11 @@ TEST_CASE("flight record: the file has what PyTorch's analyzer reads", "[flight_
   CHECK(text.starts_with(
       "{'version': '2.10', 'comm_lib_version': '', 'rank': 1, 'reason': 'rank 2 called something "
       "else', 'pg_config': {'0': {'name': '0', 'desc': 'world (mpi)', 'ranks': '[0, 1, 2]'}, "
-      "'0 1->0 tag 7': {'name': '0 1->0 tag 7', 'desc': 'from rank 1 to rank 0 with tag 7 (mpi)', "
-      "'ranks': '[0, 1]'}, '0 0->1 tag 7': "));
+      "'0 0->1 tag 7': {'name': '0 0->1 tag 7', 'desc': 'from rank 0 to rank 1 with tag 7 (mpi)', "
+      "'ranks': '[0, 1]'}, '0 1->0 tag 7': "));
   CHECK(
       has("'pg_status': {'0': {'last_enqueued_collective': 2, 'last_started_collective': 2, "
-          "'last_completed_collective': 1}, '0 1->0 tag 7': {'last_enqueued_collective': 1, "));
+          "'last_completed_collective': 1}, '0 0->1 tag 7': {'last_enqueued_collective': 1, "));
   CHECK(
       has("{'record_id': 0, 'pg_id': 0, 'process_group': ('0', 'world (mpi)'), "
           "'collective_seq_id': 1, 'p2p_seq_id': 1, 'op_id': 0, 'is_p2p': False, "

@@ -14,6 +14,7 @@
 /// Throws    ReplicaError, with a replica's exception nested; DeviceError, ShapeError,
 ///           ArgumentError: `op: expected …, got …`, before anything is changed
 /// Source    torch.nn.parallel.DataParallel; the differences: docs/notes/data_parallel.md
+#include <braid/parallel/checkpoint.hpp>
 #include <braid/parallel/communicator.hpp>
 #include <braid/parallel/cost_model.hpp>
 #include <braid/parallel/data_parallel.hpp>

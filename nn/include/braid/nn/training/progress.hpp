@@ -206,8 +206,8 @@ template <class Loader> class Progress {
 ///
 /// With a checkpoint, SIGINT and SIGTERM do not kill the run: the current step is finished, the
 /// checkpoint is saved (unless the step saved it), the loop ends, and the program should return
-/// training::exit_status(). A second signal kills it. If several ranks share the checkpoint, all end
-/// after the same step, although only those that got the signal return its status.
+/// training::exit_status(). A second signal kills it. If several ranks share the checkpoint, all
+/// end after the same step, although only those that got the signal return its status.
 ///
 /// Throws    what the loader throws; IoError if a file cannot be written
 template <class Loader>
