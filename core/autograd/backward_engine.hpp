@@ -9,9 +9,19 @@
 #include <vector>
 
 #include <braid/core/autograd.hpp>
+#include <braid/core/internal/gradient_sink.hpp>
 
 #include "joins.hpp"
 #include "workspace.hpp"
+
+namespace braid::detail {
+
+/// True if no other tensor shares the memory.
+[[nodiscard]] inline bool sole_owner(const Tensor& t) {
+  return t.id()->references() == 1 && t.storage()->references() == 1 && t.is_contiguous();
+}
+
+}  // namespace braid::detail
 
 namespace braid::autograd {
 
@@ -67,6 +77,7 @@ class Engine {
   class Inside;
 
   // Running nodes.
+  void run_nodes();
   void execute(std::uint32_t index);
   void run_node(std::uint32_t index);
   void run_on_all();
@@ -75,6 +86,16 @@ class Engine {
   /// Rethrows the current exception. If the node has an origin, the handler of
   /// set_origin_error_handler may wrap it.
   [[noreturn]] static void rethrow_with_origin(const Node& node);
+
+  // Leaves with a GradientSink; see engine_leaves.cpp.
+  void open_sinks();
+  void feed_sinks();
+  void contributed(std::uint32_t index);
+  void pass_to_sink(detail::Leaf& leaf);
+  void finish_sinks();
+  void fail_sinks() noexcept;
+  static void check_gradient(const TensorImpl& leaf, const Tensor& gradient);
+  void check_values();
 
   // Hooks of leaves.
   /// Calls the hooks of the leaves with their gradients. With captures (in grad()), only the hooks
@@ -106,6 +127,12 @@ class Engine {
   std::vector<Tensor> captured_now_;
   std::vector<Watched> watched_;
   detail::Joins joins_;
+  std::vector<std::shared_ptr<GradientSink>> sinks_;  // that take part in this backward
+  std::size_t finished_ = 0;                          // the first ones have finished
+  double seed_factor_ = 1;
+  // by leaf, only with sinks: the edges to it whose nodes have not run
+  std::unique_ptr<std::atomic<std::uint32_t>[]> edges_to_come_;
+  std::uint32_t first_leaf_slot_ = 0;
 #ifndef NDEBUG
   struct Claim {
     TensorImpl* leaf;

@@ -34,12 +34,8 @@ namespace {
 
 std::atomic<void (*)(const Node&)> origin_error_handler{nullptr};
 
-[[nodiscard]] bool sole_owner(const Tensor& t) {
-  return t.id()->references() == 1 && t.storage()->references() == 1 && t.is_contiguous();
-}
-
 Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
-  if (!create_graph && sole_owner(a) && a.shape() == b.shape() && a.dtype() == b.dtype()) {
+  if (!create_graph && detail::sole_owner(a) && a.shape() == b.shape() && a.dtype() == b.dtype()) {
     a.add_(b);
     return a;
   }
@@ -128,11 +124,25 @@ void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures
   order();
   prepare();
   place_captures(captures);
-  for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
-  if (captures.empty()) claim_leaves();  // grad() adds to no leaf
+  if (captures.empty()) {  // grad() adds to no leaf
+    claim_leaves();
+    open_sinks();
+  }
+  try {
+    for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
+    run_nodes();
+    hook_leaves(captures);
+  } catch (...) {
+    fail_sinks();
+    throw;
+  }
+}
+
+void Engine::run_nodes() {
   const GradMode mode(create_);
   const Inside inside(this);
   const detail::Joins::Scope joins(joins_);
+  feed_sinks();
   if (devices_.size() <= 1) {
     const trace::Span span("backward", trace::Phase::compute,
                            devices_.empty() ? Device() : devices_.front());
@@ -141,7 +151,6 @@ void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures
     run_on_all();
   }
   joins.run();
-  hook_leaves(captures);
 }
 
 Engine& Engine::of(const Node& node) noexcept { return *static_cast<Engine*>(node.task_); }
@@ -153,33 +162,21 @@ Tensor Engine::captured(std::size_t i) {
 void Engine::commit_leaves() {
   const GradMode mode(create_);
   const Inside inside(this);
-  for (Leaf& l : leaves_) {
-    Tensor value = take(l.slot);
-    if (!value.defined()) continue;
-    const TensorImpl& leaf = *l.impl;
-    if (value.shape() != leaf.shape || value.dtype() != leaf.dtype || value.device() != leaf.device)
-      throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape, ", ",
-                              leaf.dtype, " on ", leaf.device, ", got ", value.shape(), ", ",
-                              value.dtype(), " on ", value.device()));
-    if (!leaf.grad) {
-      // the gradient must not share memory with another tensor
-      if (!create_ && !sole_owner(value)) value = value.clone();
-    } else if (const Tensor old(leaf.grad); create_ || old.requires_grad() ||
-                                            !ops::has_own_elements(*leaf.grad) ||
-                                            old.storage() == value.storage()) {
-      value = add(old, value);
-    } else {
-      l.in_place = true;
-    }
-    l.value = std::move(value);
+  try {
+    check_values();
+    finish_sinks();
+  } catch (...) {
+    fail_sinks();
+    throw;
   }
   for (const Leaf& l : leaves_) {
     if (!l.value.defined()) continue;
     if (l.in_place) Tensor(l.impl->grad).add_(l.value);
     else l.impl->grad = l.value.impl();
   }
+  for (const auto& sink : sinks_) sink->commit();
   on_devices_of_leaves(
-      [](const Leaf& l) { return l.value.defined(); },
+      [](const Leaf& l) { return l.value.defined() || (l.sink && l.impl->grad); },
       [](const Leaf& l) { detail::run_accumulated_hooks(Tensor(Ref<TensorImpl>(l.impl))); });
 }
 
@@ -291,6 +288,7 @@ void Engine::prepare() {
       devices_.push_back(node->device());
   }
   slots_.resize(slots);
+  first_leaf_slot_ = slots;
   if (devices_.size() > 1) missing_ = std::make_unique<std::atomic<std::uint32_t>[]>(tasks_.size());
   for (Task& task : tasks_) {
     task.first_target = static_cast<std::uint32_t>(targets_.size());
@@ -319,7 +317,7 @@ std::uint32_t Engine::leaf_slot(TensorImpl* impl) {
     if (const auto at = leaf_index_.find(impl); at != leaf_index_.end()) return at->second;
     leaf_index_.emplace(impl, static_cast<std::uint32_t>(slots_.size()));
   }
-  leaves_.push_back({impl, static_cast<std::uint32_t>(slots_.size()), {}, false});
+  leaves_.push_back({impl, static_cast<std::uint32_t>(slots_.size()), {}, false, nullptr, 0});
   slots_.emplace_back();
   return leaves_.back().slot;
 }
@@ -343,6 +341,7 @@ void Engine::seed(const Tensor& root, Tensor gradient) {
   TensorImpl* const impl = root.id();
   const std::uint32_t slot =
       impl->grad_fn ? tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr : leaf_slot(impl);
+  if (seed_factor_ != 1) gradient = gradient * seed_factor_;
   contribute(slot, 0, std::move(gradient), false);
 }
 
@@ -426,6 +425,7 @@ void Engine::run_node(std::uint32_t index) {
                    missing_ != nullptr || any_prioritized_);
     }
   }
+  if (edges_to_come_) contributed(index);
   if (!retain_) node.forget();
 }
 

@@ -29,6 +29,7 @@ using Hooks = std::vector<std::shared_ptr<Hook>>;
 struct Table {
   std::mutex mutex;
   std::unordered_map<const void*, Hooks> of;
+  std::unordered_map<const void*, SinkOf> sinks;
 };
 Table& table() {
   static Table& made = *new Table;
@@ -76,14 +77,40 @@ void run_accumulated_hooks(const Tensor& leaf) {
 
 void forget_hooks(const void* owner) noexcept {
   Hooks gone;  // declared before the lock, so that the hooks are destroyed after it is released
+  SinkOf sink;
   const std::lock_guard lock(table().mutex);
+  if (const auto found = table().sinks.find(owner); found != table().sinks.end()) {
+    std::swap(sink, found->second);
+    table().sinks.erase(found);
+  }
   const auto found = table().of.find(owner);
   if (found == table().of.end()) return;
   gone.swap(found->second);
   table().of.erase(found);
 }
 
+SinkOf sink_of(const TensorImpl* leaf) {
+  const std::lock_guard lock(table().mutex);
+  const auto found = table().sinks.find(leaf);
+  return found == table().sinks.end() ? SinkOf{} : found->second;
+}
+
 }  // namespace detail
+
+void set_gradient_sink(const Tensor& t, const std::shared_ptr<GradientSink>& sink,
+                       std::size_t number) {
+  if (!t.is_leaf() || (sink && !t.requires_grad()))
+    throw AutogradError(str("set_gradient_sink: expected a leaf that requires a gradient, got ",
+                            t.is_leaf() ? "a tensor that does not" : "a tensor that an op made"));
+  detail::SinkOf of{sink, number};  // the old one is destroyed after the lock is released
+  const std::lock_guard lock(detail::table().mutex);
+  if (!sink) {
+    detail::table().sinks.erase(t.id());
+    return;
+  }
+  std::swap(detail::table().sinks[t.id()], of);
+  t.id()->hooked = true;
+}
 
 void HookHandle::remove() const {
   // declared before the lock, so that the hook is destroyed after the lock is released

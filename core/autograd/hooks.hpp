@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 
+#include <braid/core/internal/gradient_sink.hpp>
 #include <braid/core/tensor.hpp>
 
 // Hooks are rare. So a node or a tensor has only a flag, and the hooks are in a separate table.
@@ -15,7 +17,13 @@ enum class HookKind : std::uint8_t { gradient, accumulated };
 [[nodiscard]] Tensor run_hooks(const void* owner, std::uint32_t output_nr, Tensor gradient);
 /// Calls the leaf's hooks for accumulated gradients.
 void run_accumulated_hooks(const Tensor& leaf);
-/// Removes all hooks of an owner that is being destroyed.
+/// The sink of a leaf, and the number that the sink gave it.
+struct SinkOf {
+  std::weak_ptr<GradientSink> sink;
+  std::size_t number = 0;
+};
+[[nodiscard]] SinkOf sink_of(const TensorImpl* leaf);
+/// Removes all hooks of an owner that is being destroyed, and its sink.
 void forget_hooks(const void* owner) noexcept;
 
 }  // namespace braid::detail

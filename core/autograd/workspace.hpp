@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <braid/core/autograd.hpp>
+#include <braid/core/internal/gradient_sink.hpp>
 
 // The lists that a backward works with. A thread reuses them for its next backward.
 namespace braid::detail {
@@ -33,6 +34,8 @@ struct Leaf {
   std::uint32_t slot;
   Tensor value;  // the gradient that commit_leaves sets or adds
   bool in_place = false;
+  GradientSink* sink = nullptr;  // gets the gradient, as its leaf `number`
+  std::size_t number = 0;
 };
 
 /// The lists of one backward. A thread keeps one set, so that small graphs need no heap allocation.

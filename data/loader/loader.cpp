@@ -185,7 +185,7 @@ Sampler sampler_of(const LoaderOptions& options) {
 }
 
 std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler, std::int64_t size) {
-  const std::int64_t items = sampler.count(size);
+  const std::int64_t items = sampler.count(size, options.batch_size);
   return items / options.batch_size +
          (!options.drop_last && items % options.batch_size != 0 ? 1 : 0);
 }
@@ -193,8 +193,8 @@ std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler, s
 EpochPlan plan_epoch(const LoaderOptions& options, const Sampler& sampler, std::int64_t size,
                      std::int64_t epoch, std::int64_t first) {
   EpochPlan plan;
-  plan.indices = sampler.indices(size, epoch);
-  const std::int64_t count = sampler.count(size);
+  plan.indices = sampler.indices(size, epoch, options.batch_size);
+  const std::int64_t count = sampler.count(size, options.batch_size);
   if (count != static_cast<std::int64_t>(plan.indices.size()))
     throw ArgumentError(str("DataLoader: expected ", count,
                             " indices from the sampler, as its count says, got ",

@@ -15,20 +15,6 @@ data::Labelled digits(std::int64_t n) {
   return {counted({n, 2, 3}), arange(n, {.dtype = DType::int64})};
 }
 
-/// Deals the items to ranks in turn.
-struct Dealt {
-  std::int64_t rank, number;
-  [[nodiscard]] Ids indices(std::int64_t size, std::int64_t) const {
-    Ids list;
-    for (std::int64_t i = rank; i < size; i += number) list.push_back(i);
-    return list;
-  }
-  [[nodiscard]] std::int64_t count(std::int64_t size) const {
-    return (size - rank + number - 1) / number;
-  }
-  [[nodiscard]] std::int64_t ranks() const { return number; }
-};
-
 }  // namespace
 
 TEST_CASE("tensor dataset: a batch is what its items, collated, are", "[data]") {
@@ -112,29 +98,37 @@ TEST_CASE("loader: the state says where it is, and takes it there", "[data][load
 }
 
 TEST_CASE("loader: the state of ranks fits another number of ranks", "[data][loader]") {
-  const auto rank = [](std::int64_t r, std::int64_t ranks, std::int64_t rows) {
-    return data::DataLoader(Integers{24}, {.batch_size = rows / ranks, .sampler = Dealt{r, ranks}});
-  };
-  auto saved = rank(1, 3, 6);
-  auto at = saved.begin();
-  ++at;
-  const StateDict state = saved.state();
-  for (const std::int64_t ranks : {1, 2, 3, 6}) {
-    Ids next;
-    for (std::int64_t r = 0; r < ranks; ++r) {
-      auto loader = rank(r, ranks, 6);
-      loader.load_state({state.data(), state.size()});
-      CHECK(loader.steps() == 2);
-      const Ids batch = ids(*loader.begin());
-      next.insert(next.end(), batch.begin(), batch.end());
+  const data::DistributedSamplerOptions kinds[] = {
+      {}, {.shuffle = true}, {.shuffle = true, .consecutive = true}};
+  for (const data::DistributedSamplerOptions& kind : kinds) {
+    INFO("shuffle " << kind.shuffle << ", consecutive " << kind.consecutive);
+    const auto rank = [&](int r, int ranks, std::int64_t rows) {
+      return data::DataLoader(Integers{24}, {.batch_size = rows / ranks,
+                                             .sampler = data::DistributedSampler(r, ranks, kind)});
+    };
+    auto saved = rank(1, 3, 6), whole = rank(0, 1, 6);
+    auto at = saved.begin();
+    ++at;
+    const StateDict state = saved.state();
+    std::vector<Ids> batches;
+    for (const auto& batch : whole) batches.push_back(sorted(ids(batch)));
+    for (const int ranks : {1, 2, 3, 6}) {
+      Ids next;
+      for (int r = 0; r < ranks; ++r) {
+        auto loader = rank(r, ranks, 6);
+        loader.load_state({state.data(), state.size()});
+        CHECK(loader.steps() == 2);
+        const Ids batch = ids(*loader.begin());
+        next.insert(next.end(), batch.begin(), batch.end());
+      }
+      CHECK(sorted(next) == batches[2]);
     }
-    CHECK(sorted(next) == Ids{12, 13, 14, 15, 16, 17});
+    auto other = rank(0, 2, 8);
+    CHECK_THROWS_TEXT(ArgumentError,
+                      "DataLoader: load_state: expected batches of 8 (2 ranks of 4), as this "
+                      "loader makes, got a state of batches of 6",
+                      other.load_state({state.data(), state.size()}));
   }
-  auto other = rank(0, 2, 8);
-  CHECK_THROWS_TEXT(ArgumentError,
-                    "DataLoader: load_state: expected batches of 8 (2 ranks of 4), as this loader "
-                    "makes, got a state of batches of 6",
-                    other.load_state({state.data(), state.size()}));
 }
 
 TEST_CASE("loader: a state that does not fit is an error, and changes nothing",

@@ -29,6 +29,15 @@ concept SamplerLike = requires(const S& s, std::int64_t size, std::int64_t epoch
   { s.count(size) } -> std::convertible_to<std::int64_t>;
 };
 
+/// A sampler whose order depends on the batches that are made of it. The loader calls these functions
+/// instead, with its batch_size.
+template <class S>
+concept BatchedSampler = SamplerLike<S> && requires(const S& s, std::int64_t size,
+                                                    std::int64_t epoch, std::int64_t batch_size) {
+  { s.indices(size, epoch, batch_size) } -> std::convertible_to<std::vector<std::int64_t>>;
+  { s.count(size, batch_size) } -> std::convertible_to<std::int64_t>;
+};
+
 /// Holds any sampler by value. Empty by default.
 class Sampler {
  public:
@@ -45,6 +54,14 @@ class Sampler {
   [[nodiscard]] std::int64_t count(std::int64_t size) const { return impl_->count(size); }
   /// The number of ranks among which the sampler deals an epoch; 1 for a sampler without ranks().
   [[nodiscard]] std::int64_t ranks() const { return impl_ == nullptr ? 1 : impl_->ranks(); }
+  /// The same for batches of this size; they differ only for a BatchedSampler.
+  [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch,
+                                                  std::int64_t batch_size) const {
+    return impl_->indices(size, epoch, batch_size);
+  }
+  [[nodiscard]] std::int64_t count(std::int64_t size, std::int64_t batch_size) const {
+    return impl_->count(size, batch_size);
+  }
 
  private:
   struct Base {
@@ -53,6 +70,9 @@ class Sampler {
                                                             std::int64_t epoch) const = 0;
     [[nodiscard]] virtual std::int64_t count(std::int64_t size) const = 0;
     [[nodiscard]] virtual std::int64_t ranks() const = 0;
+    [[nodiscard]] virtual std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch,
+                                                            std::int64_t batch_size) const = 0;
+    [[nodiscard]] virtual std::int64_t count(std::int64_t size, std::int64_t batch_size) const = 0;
   };
   template <class S> struct Holder final : Base {
     explicit Holder(S s) : sampler(std::move(s)) {}
@@ -66,6 +86,17 @@ class Sampler {
     [[nodiscard]] std::int64_t ranks() const override {
       if constexpr (requires { sampler.ranks(); }) return sampler.ranks();
       else return 1;
+    }
+    [[nodiscard]] std::vector<std::int64_t> indices(
+        std::int64_t size, std::int64_t epoch,
+        [[maybe_unused]] std::int64_t batch_size) const override {
+      if constexpr (BatchedSampler<S>) return sampler.indices(size, epoch, batch_size);
+      else return sampler.indices(size, epoch);
+    }
+    [[nodiscard]] std::int64_t count(std::int64_t size,
+                                     [[maybe_unused]] std::int64_t batch_size) const override {
+      if constexpr (BatchedSampler<S>) return sampler.count(size, batch_size);
+      else return sampler.count(size);
     }
     S sampler;
   };
@@ -89,6 +120,46 @@ struct RandomSampler {
   std::uint64_t seed = 0;
   [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch) const;
   [[nodiscard]] std::int64_t count(std::int64_t size) const noexcept { return size; }
+};
+
+/// The options of DistributedSampler.
+struct DistributedSamplerOptions {
+  bool shuffle = false;    ///< a new order in each epoch, determined by (seed, epoch)
+  std::uint64_t seed = 0;  ///< the same on all ranks
+  /// leave out the items that do not fill all ranks (consecutive: a whole batch of each rank),
+  /// instead of repeating the first ones
+  bool drop_last = false;
+  /// deal each global batch (batch_size items of each rank) in consecutive blocks, so that the
+  /// ranks together have the batches of one process with a batch of that size
+  bool consecutive = false;
+};
+
+/// Visits the part of a dataset that belongs to one rank of several processes. With the default
+/// options it takes every size-th item from `rank` on, and the first items again at the end, so that
+/// all ranks get as many: 10 items for 4 ranks are dealt as 0 4 8, 1 5 9, 2 6 0, 3 7 1.
+///
+/// With `consecutive`, rank r gets items ⌊r m / size⌋ … ⌊(r + 1) m / size⌋ - 1 of each global batch
+/// of m items. No item is repeated, so the last batches of the ranks may differ by one item.
+/// `DataLoader::set_epoch` selects the order of an epoch.
+///
+/// Throws    ArgumentError `Invalid rank …` for a rank out of range; for a last global batch with
+///           fewer items than ranks (consecutive without drop_last); as RandomSampler does
+/// Source    torch.utils.data.DistributedSampler, where shuffle is true by default
+///
+///     data::DataLoader loader(dataset, {.batch_size = 64 / process.size(),
+///                                       .sampler = data::DistributedSampler(
+///                                           process.rank(), process.size(), {.shuffle = true})});
+class DistributedSampler {
+ public:
+  DistributedSampler(int rank, int size, const DistributedSamplerOptions& options = {});
+  [[nodiscard]] std::vector<std::int64_t> indices(std::int64_t size, std::int64_t epoch,
+                                                  std::int64_t batch_size = 1) const;
+  [[nodiscard]] std::int64_t count(std::int64_t size, std::int64_t batch_size = 1) const;
+  [[nodiscard]] std::int64_t ranks() const noexcept { return size_; }
+
+ private:
+  std::int64_t rank_, size_;
+  DistributedSamplerOptions options_;
 };
 
 }  // namespace braid::data

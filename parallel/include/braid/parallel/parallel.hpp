@@ -25,6 +25,8 @@
 #include <braid/parallel/loss.hpp>
 #include <braid/parallel/parallel_apply.hpp>
 #include <braid/parallel/print_order.hpp>
+#include <braid/parallel/process.hpp>
+#include <braid/parallel/process_communicator.hpp>
 #include <braid/parallel/replicate.hpp>
 #include <braid/parallel/replicated_optimizer.hpp>
 #include <braid/parallel/report.hpp>

@@ -9,7 +9,8 @@ namespace braid::parallel {
 
 /// What runs the collectives between processes.
 enum class Engine : std::uint8_t {
-  automatic,  ///< MPI where mpirun or srun started the process, Gloo where RANK and WORLD_SIZE are set
+  /// Gloo where RANK and WORLD_SIZE are set, MPI where mpirun or srun started the process
+  automatic,
   mpi,
   gloo,
   nccl,  ///< between GPUs, started over MPI or Gloo
@@ -19,12 +20,13 @@ enum class Engine : std::uint8_t {
 struct ProcessOptions {
   Engine engine = Engine::automatic;
   std::optional<int> rank = {}, size = {}, local_rank = {};
-  std::string address = {};          ///< host of rank 0, as MASTER_ADDR
-  std::optional<int> port = {};      ///< of rank 0's store, as MASTER_PORT or BRAID_PORT
-  std::string interface = {};        ///< the network interface or address to listen on; default: loopback
-  std::string token = {};            ///< shared secret of the store; needed beyond loopback
-  std::optional<Device> device = {}; ///< default: cuda:<local rank> where there are GPUs, else cpu:0
-  double timeout = 600;              ///< seconds that a collective may take
+  std::string address = {};      ///< host of rank 0, as MASTER_ADDR
+  std::optional<int> port = {};  ///< of rank 0's store, as MASTER_PORT or BRAID_PORT
+  std::string interface = {};  ///< the network interface or address to listen on; default: loopback
+  std::string token = {};      ///< shared secret of the store; needed beyond loopback
+  std::optional<Device> device =
+      {};                ///< default: cuda:<local rank> where there are GPUs, else cpu:0
+  double timeout = 600;  ///< seconds that a collective may take
 };
 
 /// This process as one of the ranks of a job. Started without a launcher it is a world of one rank,

@@ -1,0 +1,180 @@
+#include "process/execute.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <braid/core/error.hpp>
+
+#include "process/reduce_host.hpp"
+
+namespace braid::parallel::process {
+namespace {
+
+// elements: the scratch memory of a sum of 16-bit floats is limited
+constexpr std::int64_t kBlock = std::int64_t{1} << 24;
+
+bool adds(DType dtype, ReduceOp op) {
+  if (dtype == DType::float16 || dtype == DType::bfloat16) return false;
+  const bool order = op == ReduceOp::min || op == ReduceOp::max;
+  return !(order && is_floating(dtype));  // what an engine does with a NaN is undefined
+}
+
+BraidEngineType type_of(DType dtype) {
+  switch (dtype) {
+    case DType::int32: return kBraidInt32;
+    case DType::int64: return kBraidInt64;
+    case DType::float32: return kBraidFloat32;
+    case DType::float64: return kBraidFloat64;
+    default: return kBraidUint8;
+  }
+}
+
+BraidEngineOp op_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::product: return kBraidProduct;
+    case ReduceOp::min: return kBraidMin;
+    case ReduceOp::max: return kBraidMax;
+    default: return kBraidSum;
+  }
+}
+
+BraidEngineCall bytes_call(BraidEngineKind kind, const void* in, void* out, std::int64_t count) {
+  BraidEngineCall call{};
+  call.kind = kind;
+  call.type = kBraidUint8;
+  call.element_bytes = 1;
+  call.in = in;
+  call.out = out;
+  call.count = count;
+  return call;
+}
+
+}  // namespace
+
+void Collectives::run(const BraidEngineCall& call) {
+  const EngineResult result = engine_.run(call, poll_);
+  if (result.result == kBraidStopped) throw Stopped{};
+  if (result.result != kBraidDone) throw CommError(result.text);
+}
+
+char* Collectives::scratch(std::size_t bytes) {
+  if (scratch_.size() < bytes) scratch_ = std::vector<char>(bytes);
+  return scratch_.data();
+}
+
+void Collectives::broadcast(void* data, std::size_t bytes, int root) {
+  BraidEngineCall call = bytes_call(kBraidBroadcast, data, data, static_cast<std::int64_t>(bytes));
+  call.peer = root;
+  run(call);
+}
+
+void Collectives::all_gather(const void* in, void* out, std::size_t bytes) {
+  run(bytes_call(kBraidAllGather, in, out, static_cast<std::int64_t>(bytes)));
+}
+
+void Collectives::all_to_all(const void* in, void* out, std::span<const std::int64_t> in_counts,
+                             std::span<const std::int64_t> out_counts, std::size_t element_bytes) {
+  BraidEngineCall call = bytes_call(kBraidAllToAll, in, out, 0);
+  call.in_counts = in_counts.data();
+  call.out_counts = out_counts.data();
+  call.element_bytes = static_cast<std::int32_t>(element_bytes);
+  run(call);
+}
+
+void Collectives::reduce(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op,
+                         int root) {
+  const std::size_t size = size_of(dtype), bytes = static_cast<std::size_t>(count) * size;
+  const bool here = engine_.rank() == root;
+  if (bytes * ranks() <= kGathered) {
+    char* const all = scratch(bytes * ranks());
+    all_gather(in, all, bytes);
+    if (here)
+      reduce_host(dtype, op, ranks(), [&](std::size_t r) { return all + r * bytes; }, out, count);
+    return;
+  }
+  if (adds(dtype, op)) {
+    BraidEngineCall call{};
+    call.kind = kBraidReduce;
+    call.op = op_of(op);
+    call.type = type_of(dtype);
+    call.peer = root;
+    call.element_bytes = static_cast<std::int32_t>(size);
+    call.in = in;
+    call.out = here ? out : nullptr;
+    call.count = count;
+    run(call);
+    if (here && op == ReduceOp::mean) divide_host(dtype, out, count, engine_.size());
+    return;
+  }
+  for (std::int64_t at = 0; at < count; at += kBlock) {
+    const std::size_t offset = static_cast<std::size_t>(at) * size;
+    reduce_block(static_cast<const char*>(in) + offset,
+                 here ? static_cast<char*>(out) + offset : nullptr, std::min(kBlock, count - at),
+                 dtype, op, root);
+  }
+}
+
+void Collectives::all_reduce(const void* in, void* out, std::int64_t count, DType dtype,
+                             ReduceOp op) {
+  const std::size_t size = size_of(dtype), bytes = static_cast<std::size_t>(count) * size;
+  if (bytes * ranks() <= kGathered) {
+    char* const all = scratch(bytes * ranks());
+    all_gather(in, all, bytes);
+    reduce_host(dtype, op, ranks(), [&](std::size_t r) { return all + r * bytes; }, out, count);
+    return;
+  }
+  if (adds(dtype, op)) {
+    BraidEngineCall call{};
+    call.kind = kBraidAllReduce;
+    call.op = op_of(op);
+    call.type = type_of(dtype);
+    call.element_bytes = static_cast<std::int32_t>(size);
+    call.in = in;
+    call.out = out;
+    call.count = count;
+    run(call);
+    if (op == ReduceOp::mean) divide_host(dtype, out, count, engine_.size());
+    return;
+  }
+  for (std::int64_t at = 0; at < count; at += kBlock) {
+    const std::size_t offset = static_cast<std::size_t>(at) * size;
+    reduce_block(static_cast<const char*>(in) + offset, static_cast<char*>(out) + offset,
+                 std::min(kBlock, count - at), dtype, op, -1);
+  }
+}
+
+void Collectives::reduce_block(const char* in, char* out, std::int64_t n, DType dtype, ReduceOp op,
+                               int root) {
+  const auto size = static_cast<std::int64_t>(ranks()), me = std::int64_t{engine_.rank()};
+  const auto begin = [&](std::int64_t r) { return n * r / size; };
+  const std::int64_t mine = begin(me + 1) - begin(me);
+  std::vector<std::int64_t> parts(ranks()), own(ranks(), mine), none(ranks(), 0);
+  for (std::int64_t r = 0; r < size; ++r)
+    parts[static_cast<std::size_t>(r)] = begin(r + 1) - begin(r);
+  const std::size_t bytes = size_of(dtype), part = static_cast<std::size_t>(mine) * bytes;
+  char* const received = scratch(part * (ranks() + 1));
+  char* const sum = received + part * ranks();
+  all_to_all(in, received, parts, own, bytes);
+  reduce_host(dtype, op, ranks(), [&](std::size_t r) { return received + r * part; }, sum, mine);
+  if (root >= 0) {
+    std::vector<std::int64_t> to_root(none);
+    to_root[static_cast<std::size_t>(root)] = mine;
+    all_to_all(sum, out, to_root, me == root ? parts : none, bytes);
+    return;
+  }
+  BraidEngineCall call = bytes_call(kBraidAllGather, sum, out, mine);
+  call.element_bytes = static_cast<std::int32_t>(bytes);
+  call.out_counts = parts.data();
+  run(call);
+}
+
+void Collectives::reduce_scatter(const void* in, void* out, std::int64_t part, DType dtype,
+                                 ReduceOp op) {
+  const std::size_t bytes = static_cast<std::size_t>(part) * size_of(dtype);
+  char* const received = scratch(bytes * ranks());
+  const std::vector<std::int64_t> parts(ranks(), part);
+  all_to_all(in, received, parts, parts, size_of(dtype));
+  reduce_host(dtype, op, ranks(), [&](std::size_t r) { return received + r * bytes; }, out, part);
+}
+
+}  // namespace braid::parallel::process

@@ -1,0 +1,222 @@
+#include "process/monitor.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <braid/core/error.hpp>
+
+#include "process/call.hpp"
+
+namespace braid::parallel::process {
+namespace {
+
+// Keys and values are short texts: `progress/3` is `118 117 all_reduce(25 MiB)`, `gone` has the
+// entry `3 117 l;` for each rank that has ended (l) or died (d), `failure` is kind and text.
+constexpr const char* kFailure = "failure";
+constexpr const char* kGone = "gone";
+
+std::string progress_key(int rank) { return str("progress/", rank); }
+
+Clock::duration interval_of(double timeout) {
+  return std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(std::clamp(timeout / 20, 0.02, 0.5)));
+}
+
+/// Reads a number and skips the space after it.
+std::uint64_t number_in(std::string_view& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  return error == std::errc() ? number : 0;
+}
+
+Progress progress_of(std::string_view text) {
+  Progress p;
+  p.entered = number_in(text);
+  p.completed = number_in(text);
+  p.call = text;
+  return p;
+}
+
+}  // namespace
+
+Monitor::Monitor(std::shared_ptr<Store> store, int rank, int size, double timeout,
+                 std::function<void()> on_failure, std::function<void()> watch)
+    : store_(std::move(store)),
+      rank_(rank),
+      size_(size),
+      interval_(interval_of(timeout)),
+      on_failure_(std::move(on_failure)),
+      watch_(std::move(watch)),
+      thread_([this] { loop(); }) {}
+
+void Monitor::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_) return;
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+  try {
+    store_->append(kGone, str(rank_, " ", progress_.entered, " l;"));
+  } catch (...) {  // the store has ended too
+  }
+}
+
+void Monitor::entered(std::uint64_t number, std::string call) {
+  const std::lock_guard lock(mutex_);
+  progress_.entered = number;
+  progress_.call = std::move(call);
+}
+
+void Monitor::completed(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  progress_.completed = number;
+}
+
+std::exception_ptr Monitor::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Monitor::loop() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    lock.unlock();
+    try {
+      publish();
+    } catch (const std::exception& e) {
+      fail(FailureKind::error, e.what());
+    }
+    look();
+    watch_();
+    lock.lock();
+    wake_.wait_for(lock, interval_, [&] { return stop_; });
+  }
+}
+
+void Monitor::look() noexcept {
+  try {
+    if (!failed()) read();
+  } catch (const std::exception& e) {
+    fail(FailureKind::error, e.what());
+  }
+}
+
+void Monitor::publish() {
+  std::string text;
+  {
+    const std::lock_guard lock(mutex_);
+    text = str(progress_.entered, " ", progress_.completed, " ", progress_.call);
+  }
+  store_->set(progress_key(rank_), text.substr(0, 512));
+}
+
+void Monitor::read() {
+  if (const auto failure = store_->get(kFailure); failure && !failure->value.empty())
+    set_failure(failure->value);
+  else if (const auto gone = store_->get(kGone)) look_for_gone(gone->value);
+}
+
+void Monitor::look_for_gone(const std::string& gone) {
+  Progress mine;
+  {
+    const std::lock_guard lock(mutex_);
+    mine = progress_;
+  }
+  std::string_view rest = gone;
+  while (!rest.empty()) {
+    const auto rank = static_cast<int>(number_in(rest));
+    const std::uint64_t entered = number_in(rest);
+    const bool died = !rest.empty() && rest.front() == 'd';
+    rest.remove_prefix(std::min(rest.find(';'), rest.size() - 1) + 1);
+    const bool waits = mine.entered > mine.completed;
+    if (rank == rank_) continue;
+    if (died)
+      return fail(FailureKind::error,
+                  str("rank ", rank, " has died: its connection was closed without a farewell"));
+    if (waits && entered < mine.entered)
+      return fail(FailureKind::error, str("rank ", rank, " has left without entering ", mine.call,
+                                          ", call ", mine.entered));
+  }
+}
+
+void Monitor::fail(FailureKind kind, const std::string& reason) noexcept {
+  if (failed()) return;
+  const std::string own = static_cast<char>(kind) + reason.substr(0, 16 * 1024);
+  std::string first = own;
+  try {
+    first = store_->compare_set(kFailure, "", own);
+  } catch (...) {  // without a store, every rank reports what it knows
+  }
+  set_failure(first);
+}
+
+void Monitor::set_failure(const std::string& kind_and_text) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    const std::string text = kind_and_text.substr(1);
+    switch (static_cast<FailureKind>(kind_and_text.front())) {
+      case FailureKind::timeout: failure_ = std::make_exception_ptr(CommTimeoutError(text)); break;
+      case FailureKind::aborted: failure_ = std::make_exception_ptr(CommAbortedError(text)); break;
+      default: failure_ = std::make_exception_ptr(CommError(text));
+    }
+    failed_.store(true, std::memory_order_release);
+  }
+  on_failure_();
+}
+
+std::string Monitor::state_text(const std::optional<Store::Entry>& entry) const {
+  if (!entry) return "has never reported";
+  const Progress p = progress_of(entry->value);
+  const double fresh = 4 * std::chrono::duration<double>(interval_).count() + 1;
+  if (entry->age > fresh)
+    return str("has not answered for ", seconds_text(entry->age),
+               " (stopped, dead or unreachable), its last completed call is ", p.completed);
+  if (p.entered > p.completed) return str("is in ", p.call, ", call ", p.entered);
+  return str("computes, its last completed call is ", p.completed);
+}
+
+std::string Monitor::missing(std::uint64_t number, const std::string& call, double seconds) {
+  std::vector<int> absent, waiting;
+  std::string details;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) {
+      waiting.push_back(rank);
+      continue;
+    }
+    std::optional<Store::Entry> entry;
+    try {
+      entry = store_->get(progress_key(rank));
+    } catch (...) {
+      return str(call, ", call ", number, " is not complete after ", seconds_text(seconds),
+                 "; the store of rank 0 does not answer");
+    }
+    const bool entered = entry && progress_of(entry->value).entered >= number;
+    (entered ? waiting : absent).push_back(rank);
+    const std::string state = state_text(entry);
+    if (!entered || state.starts_with("has not")) details += str("; rank ", rank, " ", state);
+  }
+  const std::string what = str(call, ", call ", number);
+  if (absent.empty())
+    return str("all ranks have entered ", what, ", which is not complete after ",
+               seconds_text(seconds), details);
+  return str(ranks_text(absent), absent.size() == 1 ? " has" : " have", " not entered ", what, "; ",
+             ranks_text(waiting), waiting.size() == 1 ? " waits" : " wait", " since ",
+             seconds_text(seconds), details);
+}
+
+std::string Monitor::silent(int peer, const std::string& call, double seconds) {
+  std::optional<Store::Entry> entry;
+  try {
+    entry = store_->get(progress_key(peer));
+  } catch (...) {  // the text is all that is lost
+  }
+  return str(call, " of rank ", rank_, " is not complete after ", seconds_text(seconds), "; rank ",
+             peer, " ", state_text(entry));
+}
+
+}  // namespace braid::parallel::process

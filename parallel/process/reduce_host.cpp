@@ -1,0 +1,125 @@
+#include "process/reduce_host.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <type_traits>
+#include <vector>
+
+#include <braid/core/error.hpp>
+
+namespace braid::parallel::process {
+namespace {
+
+constexpr std::int64_t kTile = 4096;  // elements: the tiles of a tree stay in the L1 cache
+
+template <class T> constexpr bool kIs16 = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+template <class T> using Sum = std::conditional_t<kIs16<T>, float, T>;
+
+template <class T> T sum_of(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {  // wraps, as the tensors' sums do
+    using U = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
+  } else {
+    return a + b;
+  }
+}
+template <class T> T product_of(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;
+    return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
+  } else {
+    return a * b;
+  }
+}
+template <class T> T min_of(T a, T b) { return a < b || a != a ? a : b; }
+template <class T> T max_of(T a, T b) { return a > b || a != a ? a : b; }
+
+template <class T, class F> void combine(Sum<T>* a, const Sum<T>* b, std::int64_t n, F f) {
+  for (std::int64_t i = 0; i < n; ++i) a[i] = f(a[i], b[i]);
+}
+
+template <class T> void combine(ReduceOp op, Sum<T>* a, const Sum<T>* b, std::int64_t n) {
+  using S = Sum<T>;
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::mean: return combine<T>(a, b, n, [](S x, S y) { return sum_of(x, y); });
+    case ReduceOp::product: return combine<T>(a, b, n, [](S x, S y) { return product_of(x, y); });
+    case ReduceOp::min: return combine<T>(a, b, n, [](S x, S y) { return min_of(x, y); });
+    case ReduceOp::max: return combine<T>(a, b, n, [](S x, S y) { return max_of(x, y); });
+  }
+}
+
+template <class T> struct Tree {
+  ReduceOp op;
+  const std::function<const void*(std::size_t)>& source;
+  std::vector<Sum<T>> tiles;  // one for each level
+
+  /// Combines ranks [first, first + count) of elements [at, at + n) into tile `level`.
+  void run(std::size_t first, std::size_t count, std::size_t level, std::int64_t at,
+           std::int64_t n) {
+    Sum<T>* const tile = tiles.data() + static_cast<std::int64_t>(level) * kTile;
+    if (count == 1) {
+      const T* const from = static_cast<const T*>(source(first)) + at;
+      for (std::int64_t i = 0; i < n; ++i) tile[i] = static_cast<Sum<T>>(from[i]);
+      return;
+    }
+    const std::size_t left = std::bit_floor(count - 1);  // the largest power of two below count
+    run(first, left, level, at, n);
+    run(first + left, count - left, level + 1, at, n);
+    combine<T>(op, tile, tile + kTile, n);
+  }
+};
+
+template <class T>
+void reduce(ReduceOp op, std::size_t ranks, const std::function<const void*(std::size_t)>& source,
+            void* out, std::int64_t count) {
+  const auto levels = static_cast<std::size_t>(std::bit_width(ranks - 1)) + 1;
+  Tree<T> tree{op, source, std::vector<Sum<T>>(levels * static_cast<std::size_t>(kTile))};
+  for (std::int64_t at = 0; at < count; at += kTile) {
+    const std::int64_t n = std::min(kTile, count - at);
+    tree.run(0, ranks, 0, at, n);
+    T* const to = static_cast<T*>(out) + at;
+    if constexpr (std::is_same_v<Sum<T>, float> || std::is_same_v<T, double>) {
+      if (op == ReduceOp::mean) {
+        const auto divisor = static_cast<Sum<T>>(ranks);
+        for (std::int64_t i = 0; i < n; ++i)
+          to[i] = static_cast<T>(tree.tiles[static_cast<std::size_t>(i)] / divisor);
+        continue;
+      }
+    }
+    for (std::int64_t i = 0; i < n; ++i)
+      to[i] = static_cast<T>(tree.tiles[static_cast<std::size_t>(i)]);
+  }
+}
+
+}  // namespace
+
+void reduce_host(DType dtype, ReduceOp op, std::size_t ranks,
+                 const std::function<const void*(std::size_t)>& source, void* out,
+                 std::int64_t count) {
+  switch (dtype) {
+    case DType::uint8: return reduce<std::uint8_t>(op, ranks, source, out, count);
+    case DType::int32: return reduce<std::int32_t>(op, ranks, source, out, count);
+    case DType::int64: return reduce<std::int64_t>(op, ranks, source, out, count);
+    case DType::float16: return reduce<float16>(op, ranks, source, out, count);
+    case DType::bfloat16: return reduce<bfloat16>(op, ranks, source, out, count);
+    case DType::float32: return reduce<float>(op, ranks, source, out, count);
+    case DType::float64: return reduce<double>(op, ranks, source, out, count);
+    case DType::bool_: break;
+  }
+  throw InternalError(str("reduce_host: expected a number, got ", dtype));
+}
+
+void divide_host(DType dtype, void* data, std::int64_t count, int divisor) {
+  const auto divide = [&]<class T>(T* values) {
+    const auto by = static_cast<T>(divisor);
+    for (std::int64_t i = 0; i < count; ++i) values[i] /= by;
+  };
+  if (dtype == DType::float32) divide(static_cast<float*>(data));
+  else if (dtype == DType::float64) divide(static_cast<double*>(data));
+  else throw InternalError(str("divide_host: expected float32 or float64, got ", dtype));
+}
+
+}  // namespace braid::parallel::process

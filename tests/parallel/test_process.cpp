@@ -1,0 +1,234 @@
+// The communicator of processes, with ranks as threads: every collective against a plain loop.
+#include <numeric>
+
+#include <braid/parallel/internal/thread_ranks.hpp>
+
+#include "group.hpp"
+#include "ranks.hpp"
+
+namespace braid::test {
+namespace {
+
+using parallel::ProcessCommunicator;
+using parallel::ReduceOp;
+
+constexpr DType kTypes[] = {DType::bool_,   DType::uint8,    DType::int32,   DType::int64,
+                            DType::float16, DType::bfloat16, DType::float32, DType::float64};
+constexpr std::int64_t kSizes[] = {0, 1, 7, 32'769};  // the last one is not gathered
+
+/// Small whole numbers, so that every sum and product is exact.
+Tensor values(int rank, std::int64_t n, DType dtype) {
+  std::vector<float> v(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i)
+    v[static_cast<std::size_t>(i)] = dtype == DType::bool_
+                                         ? static_cast<float>((i + rank) % 2)
+                                         : static_cast<float>((i * 7 + rank * 3) % 5 + 1);
+  return tensor(v).to(dtype);
+}
+
+Tensor expected(ReduceOp op, int ranks, std::int64_t n, DType dtype) {
+  std::vector<double> result = values(0, n, dtype).to_vector<double>();
+  for (int r = 1; r < ranks; ++r) {
+    const std::vector<double> v = values(r, n, dtype).to_vector<double>();
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      double& x = result[i];
+      switch (op) {
+        case ReduceOp::product: x *= v[i]; break;
+        case ReduceOp::min: x = std::min(x, v[i]); break;
+        case ReduceOp::max: x = std::max(x, v[i]); break;
+        default: x += v[i];
+      }
+    }
+  }
+  if (op == ReduceOp::mean)
+    for (double& x : result) x /= ranks;
+  return tensor(result).to(dtype);
+}
+
+}  // namespace
+
+TEST_CASE("thread ranks: every collective gives what a plain loop gives", "[process]") {
+  for (const int n : {1, 2, 3, 4})
+    on_ranks(n, [&](ProcessCommunicator& c) {
+      for (const DType dtype : kTypes) {
+        for (const std::int64_t size : kSizes) {
+          const Tensor own = values(c.rank(), size, dtype).to(c.device());
+          std::vector<Tensor> all;
+          for (int r = 0; r < n; ++r) all.push_back(values(r, size, dtype));
+          const Tensor whole = cat(all, 0);
+          const int root = n - 1;
+
+          Tensor t = own.clone();
+          c.broadcast(t, root);
+          same(t, values(root, size, dtype));
+
+          Tensor gathered = zeros({size * n}, {.device = c.device(), .dtype = dtype});
+          c.all_gather(gathered, own);
+          same(gathered, whole);
+
+          // rank r sends its block b to rank b
+          const Tensor blocks = values(c.rank(), size * n, dtype).to(c.device());
+          std::vector<Tensor> from;
+          for (int r = 0; r < n; ++r)
+            from.push_back(values(r, size * n, dtype).narrow(0, c.rank() * size, size));
+          Tensor exchanged = zeros({size * n}, {.device = c.device(), .dtype = dtype});
+          c.all_to_all(exchanged, blocks);
+          same(exchanged, cat(from, 0));
+
+          if (dtype == DType::bool_) continue;
+          for (const ReduceOp op :
+               {ReduceOp::sum, ReduceOp::mean, ReduceOp::product, ReduceOp::min, ReduceOp::max}) {
+            if (op == ReduceOp::mean && !is_floating(dtype)) continue;
+            t = own.clone();
+            c.all_reduce(t, op);
+            same(t, expected(op, n, size, dtype));
+            t = own.clone();
+            c.reduce(t, root, op);
+            same(t, c.rank() == root ? expected(op, n, size, dtype) : own);
+            Tensor part = zeros({size}, {.device = c.device(), .dtype = dtype});
+            c.reduce_scatter(part, blocks, op);
+            same(part, expected(op, n, size * n, dtype).narrow(0, c.rank() * size, size));
+          }
+        }
+      }
+      c.barrier();
+    });
+}
+
+TEST_CASE("thread ranks: uneven all_to_all, messages, split, functions", "[process]") {
+  on_ranks(4, [](ProcessCommunicator& c) {
+    const int me = c.rank(), n = c.size();
+    // rank r sends r + 1 elements of value 10 r + to
+    std::vector<std::int64_t> in_counts(4, me + 1), out_counts{1, 2, 3, 4};
+    std::vector<float> in, want;
+    for (int to = 0; to < n; ++to)
+      in.insert(in.end(), usize(me + 1), static_cast<float>(10 * me + to));
+    for (int from = 0; from < n; ++from)
+      want.insert(want.end(), usize(from + 1), static_cast<float>(10 * from + me));
+    Tensor out = zeros({10});
+    c.start_all_to_all(out, tensor(in), out_counts, in_counts).wait();
+    same(out, tensor(want));
+
+    // a ring, where every rank sends first
+    Tensor got = zeros({3});
+    const parallel::Work sent = c.start_send(full({3}, 1.0 * (me + 1)), (me + 1) % n, 7);
+    c.recv(got, (me + n - 1) % n, 7);
+    sent.wait();
+    same(got, full({3}, 1.0 * ((me + n - 1) % n + 1)));
+
+    // two groups, in reverse order; rank 3 is in none
+    const auto part = c.split(me == 3 ? -1 : me % 2, -me);
+    expect((part == nullptr) == (me == 3), "no communicator for a negative color");
+    if (part) {
+      expect(part->size() == (me % 2 == 0 ? 2 : 1) && part->rank() == (me == 0 ? 1 : 0),
+             "ranks ordered by key");
+      Tensor sum = full({2}, 1.0 * (me));
+      part->all_reduce(sum);
+      same(sum, full({2}, 1.0 * (me % 2 == 0 ? 2 : 1)));
+    }
+
+    Tensor t = full({5}, 1.0 * (me));
+    const parallel::Work reduced = c.start_all_reduce(t, ReduceOp::sum, "numbers");
+    double seen = -1;
+    c.start_function([&] { seen = t.to_vector<double>()[0]; }).wait();
+    expect(seen == 6 && reduced.is_completed(), "a function after the result");
+    const parallel::Work failed = c.start_function([] { throw ShapeError("from inside"); });
+    expect(text_of([&] { failed.wait(); }) == "from inside", "the function's error");
+    expect(text_of([&] {
+             c.start_function([&] { c.barrier(); }).wait();
+           }).starts_with("Work::wait: expected another thread"),
+           "an error instead of a wait for itself");
+    c.barrier();
+    c.barrier();
+  });
+}
+
+TEST_CASE("thread ranks: calls that differ fail on all ranks with one text", "[process]") {
+  using Calls = std::function<void(ProcessCommunicator&, Tensor&)>;
+  const std::pair<Calls, const char*> rows[] = {
+      {[](auto& c, Tensor& t) {
+         if (c.rank() == 2) t = zeros({3, 4}, {.dtype = DType::float64});
+         c.all_reduce(t);
+       },
+       "all_reduce, call 2: rank 2 has float64 [3, 4], ranks 0, 1, 3 have float32 [3, 4]"},
+      {[](auto& c, Tensor& t) { c.all_reduce(c.rank() == 0 ? t : t.view({12})); },
+       "all_reduce, call 2: rank 0 has float32 [3, 4], ranks 1, 2, 3 have float32 [12]"},
+      {[](auto& c, Tensor& t) {
+         if (c.rank() == 1) c.broadcast(t);
+         else c.all_reduce(t);
+       },
+       "call 2: rank 1 calls broadcast, ranks 0, 2, 3 call all_reduce"},
+      {[](auto& c, Tensor& t) { c.all_reduce(t, c.rank() < 3 ? ReduceOp::sum : ReduceOp::max); },
+       "all_reduce, call 2: rank 3 has op max, ranks 0, 1, 2 have op sum"},
+      {[](auto& c, Tensor& t) { c.broadcast(t, c.rank() < 2 ? 0 : 1); },
+       "broadcast, call 2: ranks 0, 1 have root 0, ranks 2, 3 have root 1"},
+      {[](auto& c, Tensor& t) {
+         std::vector<std::int64_t> counts(4, 3);
+         if (c.rank() == 2) counts = {3, 3, 2, 4};
+         c.start_all_to_all(zeros({12}), t, {}, counts).wait();
+       },
+       "all_to_all, call 2: rank 2 sends 2 elements to rank 2, which expects 3"},
+  };
+  for (const auto& [calls, want] : rows) {
+    on_ranks(4, [&, &call = calls, &text = want](ProcessCommunicator& c) {
+      Tensor t = full({3, 4}, 1.0 * (c.rank()));
+      c.barrier();
+      const std::string got = text_of([&] { call(c, t); });
+      expect(got == text, str(text, ", got ", got));
+      if (t.dtype() == DType::float32) same(t, full({3, 4}, 1.0 * (c.rank())));
+      expect(text_of([&] { c.barrier(); }) == text, "that later calls throw it too");
+    });
+  }
+}
+
+TEST_CASE("thread ranks: a deadline's error names the ranks that are missing", "[process]") {
+  std::vector<std::string> texts(4);
+  on_ranks(
+      4,
+      [&](ProcessCommunicator& c) {
+        Tensor t = zeros({1024});
+        c.all_reduce(t);
+        const auto late = [&] { c.start_all_reduce(t, ReduceOp::sum, "bucket 3").wait(); };
+        if (c.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(900));
+        texts[usize(c.rank())] = text_of(late);
+      },
+      0.4);
+  for (const std::string& text : texts) {
+    INFO(text);
+    CHECK(text == texts[0]);
+    CHECK(text.find("rank 2 has not entered all_reduce(bucket 3, 4 KiB), call 2; ranks 0, 1, 3 "
+                    "wait since 0.4 s; rank 2 computes, its last completed call is 1") == 0);
+  }
+}
+
+TEST_CASE("thread ranks: abort, a rank that leaves, a message that does not come", "[process]") {
+  on_ranks(3, [](ProcessCommunicator& c) {
+    const std::string want = "rank 1 aborted the communicator: no more data";
+    if (c.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      c.abort_with("no more data");
+    }
+    Tensor t = zeros({3});
+    const std::string got = text_of([&] { c.all_reduce(t); });
+    expect(got == want, str(want, ", got ", got));
+  });
+  const auto leave = [](ProcessCommunicator& c) {
+    if (c.rank() == 1) throw Error("out of data");
+    Tensor x = zeros({3});
+    const std::string got = text_of([&] { c.all_reduce(x); });
+    expect(got == "rank 1 has left without entering all_reduce(12 bytes), call 1", got);
+    throw Error("seen");
+  };
+  CHECK_THROWS_TEXT(Error, "seen", on_ranks(2, leave));
+  const auto wait_for_message = [](ProcessCommunicator& c) {
+    Tensor x = zeros({3});
+    if (c.rank() == 0) c.recv(x, 1, 5);
+    else std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  };
+  CHECK_THROWS_TEXT(CommTimeoutError,
+                    "recv(12 bytes from rank 1) of rank 0 is not complete after 0.2 s; rank 1 "
+                    "computes, its last completed call is 0",
+                    on_ranks(2, wait_for_message, 0.2));
+}
+
+}  // namespace braid::test
