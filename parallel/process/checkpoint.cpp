@@ -20,8 +20,4 @@ training::CheckpointRanks checkpoint_ranks(std::shared_ptr<ProcessCommunicator> 
   return {.rank = rank, .size = size, .gather = std::move(gather)};
 }
 
-training::CheckpointRanks checkpoint_ranks(const Process& process) {
-  return checkpoint_ranks(process.shared_communicator());
-}
-
 }  // namespace braid::parallel

@@ -13,8 +13,10 @@ namespace braid::parallel {
 ///     training::Checkpoint checkpoint(
 ///         {.folder = "runs/digits", .ranks = parallel::checkpoint_ranks(process)}, model,
 ///         optimizer, loader);
-[[nodiscard]] training::CheckpointRanks checkpoint_ranks(const Process& process);
 [[nodiscard]] training::CheckpointRanks checkpoint_ranks(
     std::shared_ptr<ProcessCommunicator> communicator);
+[[nodiscard]] inline training::CheckpointRanks checkpoint_ranks(const Process& process) {
+  return checkpoint_ranks(process.shared_communicator());
+}
 
 }  // namespace braid::parallel
