@@ -10,8 +10,8 @@
 namespace braid::training {
 namespace {
 
-/// The file has one row for each rank: seed and stream. With one rank it is one row without the
-/// first dim.
+/// The file has one row for each rank: seed and stream. If all rows are the same, it has only one,
+/// without the first dim.
 class RandomPart final : public detail::Part {
  public:
   explicit RandomPart(const CheckpointRanks& ranks) : ranks_(ranks) {}
@@ -21,9 +21,10 @@ class RandomPart final : public detail::Part {
     const std::int64_t own[] = {std::bit_cast<std::int64_t>(now.seed),
                                 std::bit_cast<std::int64_t>(now.stream)};
     const std::vector<std::int64_t> all = detail::Agreement(ranks_).gather(own);
-    Tensor t =
-        make_tensor(ranks_.size == 1 ? Shape{2} : Shape{ranks_.size, 2}, DType::int64, Device());
-    std::copy(all.begin(), all.end(), t.data<std::int64_t>());
+    bool same = true;
+    for (std::size_t i = 2; i < all.size(); ++i) same = same && all[i] == all[i % 2];
+    Tensor t = make_tensor(same ? Shape{2} : Shape{ranks_.size, 2}, DType::int64, Device());
+    std::copy_n(all.begin(), t.numel(), t.data<std::int64_t>());
     return StateDict{{"seed_and_stream", t}};
   }
   void load(std::span<const StateDict::value_type> dict) override {

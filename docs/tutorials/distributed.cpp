@@ -1,0 +1,47 @@
+// One process a device, on one machine or many:
+//   ./distributed                     (alone: one rank)
+//   mpirun -np 4 ./distributed        (CPU devices: MPI; GPUs: NCCL, started over MPI)
+//   --deterministic: the same bits for any number of processes
+// docs/guides/distributed.md has srun, torchrun and Kubernetes.
+#include <cstdio>
+#include <string_view>
+
+#include <braid/braid.hpp>
+
+using namespace braid;
+
+void train(int argc, char** argv) {
+  // rank, number of ranks, this rank's device, a communicator; a world of one without a launcher
+  parallel::Process process(argc, argv);
+  const bool deterministic = argc > 1 && std::string_view(argv[1]) == "--deterministic";
+  const int rows = 192;  // of all processes together
+  data::DataLoader loader(data::SyntheticDigits(10'000),
+                          {.batch_size = rows / process.size(),
+                           .sampler = data::DistributedSampler(process.rank(), process.size(),
+                                                               {.consecutive = deterministic})});
+
+  manual_seed(1);
+  parallel::DistributedDataParallel model(
+      nn::Sequential{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10)}, process,
+      {.virtual_replicas = deterministic ? 24 : 0});
+  optim::SGD optimizer(parameters(model), {.lr = 0.1, .momentum = 0.9});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    loader.set_epoch(epoch);
+    for (auto& [image, label] : loader) {
+      optimizer.zero_grad();
+      const Tensor x = image.flatten(1).to(process.device()), y = label.to(process.device());
+      nn::cross_entropy(model(x), y).backward();  // buckets are reduced while backward runs
+      optimizer.step();
+    }
+  }
+  if (process.rank() == 0) save_safetensors("model.safetensors", state_dict(model.module));
+}
+
+int main(int argc, char** argv) {
+  try {
+    train(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "distributed: %s\n", e.what());
+    return 1;  // ends the other ranks, too
+  }
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# tests/processes/tutorial.sh PROGRAM COMPARE mpi|gloo RANKS...: runs the tutorial alone and on RANKS
+# ranks; the parameters must be the same within 1e-6, and with --deterministic the same bits.
+# COMPARE A B prints the largest difference of two safetensors files.
+set -uo pipefail
+program=$(readlink -f "$1") compare=$(readlink -f "$2") mode=$3
+shift 3
+mpirun=${MPIRUN:-$(command -v mpirun.openmpi || command -v mpirun)}
+if [[ $mode == mpi && -z $mpirun ]]; then
+  echo "SKIP(no mpirun)"
+  exit 77
+fi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 BRAID_THREADS=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_mpi_yield_when_idle=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+# ranks N ARGUMENTS...: runs the tutorial on N ranks.
+ranks() {
+  local size=$1 rank status=0 port=$((20000 + RANDOM % 10000)) all=()
+  shift
+  if [[ $mode == mpi ]]; then
+    "$mpirun" -np "$size" "$program" "$@"
+    return
+  fi
+  for ((rank = 0; rank < size; ++rank)); do
+    RANK=$rank WORLD_SIZE=$size LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$size MASTER_ADDR=127.0.0.1 \
+      MASTER_PORT=$port "$program" "$@" &
+    all+=($!)
+  done
+  for rank in "${all[@]}"; do wait "$rank" || status=$?; done
+  return $status
+}
+failed=0
+for option in '' --deterministic; do
+  arguments=(${option:+"$option"})
+  "$program" "${arguments[@]}" || exit 1
+  mv model.safetensors alone
+  for size in "$@"; do
+    ranks "$size" "${arguments[@]}" || { echo "FAIL: $size ranks over $mode: status $?" && exit 1; }
+    difference=$("$compare" alone model.safetensors) || exit 1
+    most=1e-6
+    [[ -z $option ]] || most=0
+    echo "$size ranks over $mode ${option:-}: difference $difference (at most $most)"
+    awk -v d="$difference" -v most="$most" 'BEGIN { exit !(d <= most) }' || failed=1
+    rm model.safetensors
+  done
+done
+((failed == 0)) || echo "FAIL: the parameters differ"
+exit $failed
