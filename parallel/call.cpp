@@ -48,7 +48,7 @@ RandomSplit::RandomSplit(int dim, std::span<const int> dims)
 RandomSplit::~RandomSplit() { skip_random_streams(used_.load()); }
 
 void RandomSplit::add(const tree::Flat& input, std::span<const Tensor> leaves) {
-  RandomScope::Part part{parts_.size(), dim_, 0, 0};
+  RandomScope::Part part{first_replica_ + parts_.size(), dim_, first_row_, 0};
   if (!parts_.empty()) part.first_row = parts_.back().first_row + parts_.back().rows;
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     const Tensor& x = leaves[k];
@@ -68,12 +68,13 @@ RandomSplit::Scope::~Scope() {
   while (most < forward_.used() && !split_.used_.compare_exchange_weak(most, forward_.used())) {}
 }
 
-Call::Call(const State& state, tree::Flat module, tree::Flat batch)
+Call::Call(const State& state, tree::Flat module, tree::Flat batch, const RankShare* share)
     : kept_(state.kept_),
       all_devices_(kept_->devices),
       options_(kept_->options),
       module_(std::move(module)),
       batch_(std::move(batch)),
+      share_(share),
       random_(options_.scatter.dim, options_.scatter.dims) {
   check_placement(module_, all_devices_.front());
   if (is_whole()) {
@@ -95,7 +96,9 @@ std::vector<std::vector<Tensor>> Call::scatter_batch() {
   std::vector<std::vector<Tensor>> parts;
   if (options_.virtual_replicas > 0) {
     VirtualReplicas split = scatter_to_virtual_replicas(
-        batch_, all_devices_, options_.virtual_replicas, options_.scatter);
+        batch_, all_devices_, options_.virtual_replicas, options_.scatter,
+        share_ ? std::span<const std::int64_t>(share_->rows) : std::span<const std::int64_t>());
+    if (share_) random_.begin_at(share_->first_replica, share_->first_row);
     parts = std::move(split.leaves);
     devices_ = std::move(split.devices);
   } else {
@@ -115,7 +118,8 @@ std::vector<std::vector<Tensor>> Call::replicate_module() {
   const std::shared_ptr<ReplicatedParameters> parameters = kept_->replicated_parameters();
   std::vector<std::vector<Tensor>> replicas = replicate_leaves(
       module_, devices_,
-      {cache_, parameters.get(), options_.virtual_replicas > 0, options_.bucket_bytes});
+      {cache_, parameters.get(), options_.virtual_replicas > 0, options_.bucket_bytes,
+       share_ ? share_->take : TakeParts()});
   if (options_.merge_buffers == MergeBuffers::replica0) return replicas;
   for (const std::vector<Tensor>& leaves : replicas) {
     std::vector<BufferState>& buffers = buffers_.emplace_back();

@@ -265,9 +265,17 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
   }
   if (which.empty()) return copies;
   const std::vector<Device> group(devices.begin(), devices.end());
+  const auto originals = [&](const std::vector<std::size_t>& of) {
+    std::vector<Tensor> list;
+    if (how.take)
+      for (const std::size_t k : of) list.push_back(tensors[k]);
+    return list;
+  };
   if (ranks == 1 || !all_asynchronous(group)) {
     record_copies(tensors, which, copies, devices[0],
-                  [group, fixed = how.fixed](std::span<const Tensor> dys) {
+                  [group, fixed = how.fixed, take = how.take,
+                   of = originals(which)](std::span<const Tensor> dys) {
+                    if (take && take(of, dys, group)) return Grads(std::vector<Tensor>(of.size()));
                     return Grads(reduce_tensors(dys, group, fixed));
                   });
     return copies;
@@ -277,7 +285,9 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
                                     [&](std::size_t k) { return tensors[k].is_leaf(); });
     autograd::Node& node = record_copies(
         tensors, bucket.tensors, copies, devices[0],
-        [group, leaves, fixed = how.fixed](std::span<const Tensor> dys) {
+        [group, leaves, fixed = how.fixed, take = how.take,
+         of = originals(bucket.tensors)](std::span<const Tensor> dys) {
+          if (take && take(of, dys, group)) return Grads(std::vector<Tensor>(of.size()));
           // After a leaf comes only the end of backward. A gradient of the
           // sum, or another node, needs the sum in stream order.
           return Grads(leaves && !grad_enabled() ? reduce_asynchronously(dys, group, fixed)

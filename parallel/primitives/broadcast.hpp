@@ -20,6 +20,7 @@ struct Broadcast {
   // gradients are added in the fixed order of `local`, even where the communicator is NCCL's
   bool fixed = false;
   Traced traced = {"replicate", phase::replicate};
+  detail::TakeParts take = {};  // called in place of the sums in backward
 };
 
 /// Copies tensors from devices[0] to every rank. Returns the copies as [rank][tensor]. On

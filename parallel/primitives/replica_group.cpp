@@ -23,6 +23,7 @@ class Outside {
 Rendezvous::Rendezvous(std::span<const Device> devices, bool virtual_replicas)
     : devices_(devices.begin(), devices.end()),
       virtual_replicas_(virtual_replicas),
+      world_(distributed::current_world()),
       tensors_(devices.size()),
       values_(devices.size()),
       brought_(devices.size()),
@@ -91,6 +92,13 @@ void Rendezvous::add_tensors() {
   }
   // Released so that reduce_tensors may write into a part.
   for (std::vector<Tensor>& brought : tensors_) brought.clear();
+  if (world_) {
+    const std::vector<Tensor> sums = distributed::all_reduce_over(world_, parts, devices_);
+    for (std::size_t rank = 0; rank < size(); ++rank)
+      tensors_[rank].assign(sums.begin() + static_cast<std::ptrdiff_t>(rank * count),
+                            sums.begin() + static_cast<std::ptrdiff_t>((rank + 1) * count));
+    return;
+  }
   tensors_ = broadcast_tensors(reduce_tensors(parts, devices_, virtual_replicas_), devices_,
                                {.fixed = virtual_replicas_});
 }
@@ -107,6 +115,7 @@ double Rendezvous::all_reduce(std::size_t rank, double value) {
       [&] {
         double total = 0;
         for (const double each : values_) total += each;
+        if (world_) total = distributed::all_reduce_over(*world_, total);
         values_.assign(size(), total);
       },
       [&](std::size_t i) { return values_[i]; });

@@ -10,6 +10,8 @@
 #include <braid/core/error.hpp>
 #include <braid/nn/replica_group.hpp>
 
+#include "distributed/world.hpp"
+
 // The rendezvous of the replicas of one forward. The last replica that arrives does the work for
 // all, as ordinary recorded ops over devices.
 namespace braid::parallel {
@@ -18,6 +20,10 @@ class Rendezvous {
  public:
   Rendezvous(std::span<const Device> devices, bool virtual_replicas);
   [[nodiscard]] std::size_t size() const noexcept { return devices_.size(); }
+  /// The replicas of all ranks.
+  [[nodiscard]] std::size_t size_of_world() const noexcept {
+    return world_ ? world_->replicas(size()) : size();
+  }
   [[nodiscard]] bool virtual_replicas() const noexcept { return virtual_replicas_; }
 
   [[nodiscard]] std::vector<Tensor> all_reduce(std::size_t rank, std::vector<Tensor> tensors);
@@ -40,6 +46,7 @@ class Rendezvous {
   std::condition_variable changed_;
   std::vector<Device> devices_;
   bool virtual_replicas_;
+  std::shared_ptr<const distributed::World> world_;  // of the calling thread; null: one process
   // [rank]: first the inputs, then the sums
   std::vector<std::vector<Tensor>> tensors_;
   std::vector<double> values_;    // likewise
@@ -58,7 +65,9 @@ class ReplicaGroupScope final : public ReplicaGroup {
   ~ReplicaGroupScope() override;
   ReplicaGroupScope(const ReplicaGroupScope&) = delete;
   ReplicaGroupScope& operator=(const ReplicaGroupScope&) = delete;
-  [[nodiscard]] std::size_t size() const noexcept override { return rendezvous_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept override {
+    return rendezvous_.size_of_world();
+  }
   [[nodiscard]] std::size_t rank() const noexcept override { return rank_; }
   [[nodiscard]] bool virtual_replicas() const noexcept override {
     return rendezvous_.virtual_replicas();

@@ -186,9 +186,11 @@ std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat,
 }
 
 VirtualReplicas scatter_to_virtual_replicas(const tree::Flat& flat, std::span<const Device> devices,
-                                            std::size_t count, const ScatterOptions& options) {
-  ScatterOptions rule{options.dim, options.dims, Split::balanced, {}, {}};
-  Cut how = cut_for(flat, count, rule, "virtual replicas");
+                                            std::size_t count, const ScatterOptions& options,
+                                            std::span<const std::int64_t> rows) {
+  ScatterOptions rule{
+      options.dim, options.dims, Split::balanced, {rows.begin(), rows.end()}, {}};
+  Cut how = cut_for(flat, rows.empty() ? count : rows.size(), rule, "virtual replicas");
   VirtualReplicas result;
   const std::vector<std::int64_t> owned =
       balanced(static_cast<std::int64_t>(how.chunks), static_cast<std::int64_t>(devices.size()));

@@ -7,8 +7,9 @@
 
 namespace braid {
 
-/// The replicas of a model that run in parallel, as seen from one of them. For layers that compute
-/// over the whole batch instead of a replica's part.
+/// The replicas of a model that run in parallel, as seen from one of them: those of one process or,
+/// in a DistributedDataParallel, of all processes. For layers that compute over the whole batch
+/// instead of a replica's part.
 ///
 ///     Tensor sum_of_batch(const Tensor& x) {
 ///       ReplicaGroup* const group = replica_group();
@@ -32,9 +33,9 @@ class ReplicaGroup : public ThreadContext {
   [[nodiscard]] virtual std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) = 0;
   /// The sum over the replicas of a number on the host; queues nothing on a device.
   [[nodiscard]] virtual double all_reduce(double value) = 0;
-  /// Index of the calling thread's replica: 0 to size() - 1.
+  /// Index of the calling thread's replica, among those of its process.
   [[nodiscard]] virtual std::size_t rank() const noexcept = 0;
-  [[nodiscard]] std::size_t origin() const noexcept final { return rank(); }
+  [[nodiscard]] std::size_t origin() const noexcept override { return rank(); }
 };
 
 /// The group of the calling thread's replica; null outside of parallel_apply.

@@ -20,6 +20,8 @@
 #include <braid/parallel/data_parallel.hpp>
 #include <braid/parallel/deterministic_data_parallel.hpp>
 #include <braid/parallel/devices.hpp>
+#include <braid/parallel/distributed_data_parallel.hpp>
+#include <braid/parallel/distributed_hooks.hpp>
 #include <braid/parallel/error.hpp>
 #include <braid/parallel/gather.hpp>
 #include <braid/parallel/loss.hpp>
@@ -31,3 +33,4 @@
 #include <braid/parallel/replicated_optimizer.hpp>
 #include <braid/parallel/report.hpp>
 #include <braid/parallel/scatter.hpp>
+#include <braid/parallel/zero_redundancy_optimizer.hpp>

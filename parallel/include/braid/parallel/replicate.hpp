@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,10 @@ struct ReplicateBytes {
 
 namespace detail {
 class ReplicatedParameters;
+/// Takes the gradients of the replicas, parts[replica * tensors.size() + k], of some of the module's
+/// tensors, in place of their sums. Returns false if it does not.
+using TakeParts = std::function<bool(std::span<const Tensor> tensors, std::span<const Tensor> parts,
+                                     std::span<const Device> devices)>;
 /// How DataParallel differs from replicate.
 struct Replication {
   ReplicaCache* cache = nullptr;  ///< keeps the copies for the next call
@@ -38,6 +43,7 @@ struct Replication {
   /// other tensors, because a forward may write them
   bool virtual_replicas = false;
   std::size_t bucket_bytes = kBucketBytes;
+  TakeParts take = {};
 };
 /// Returns the leaves of every replica: [rank][leaf].
 [[nodiscard]] std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,

@@ -50,8 +50,8 @@ namespace detail {
 [[nodiscard]] std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat,
                                                               std::span<const Device> devices,
                                                               const ScatterOptions& options);
-/// The batch split into min(count, size) chunks by the balanced rule, for any number of devices.
-/// Each device gets consecutive chunks; the numbers of chunks per device differ by at most one.
+/// The batch split into min(count, size) chunks by the balanced rule, for any number of devices; or
+/// into chunks of these rows. Each device gets consecutive chunks; the numbers of chunks per device differ by at most one.
 struct VirtualReplicas {
   std::vector<std::vector<Tensor>> leaves;  ///< [virtual replica][leaf]
   std::vector<Device> devices;              ///< of each virtual replica
@@ -59,7 +59,8 @@ struct VirtualReplicas {
 [[nodiscard]] VirtualReplicas scatter_to_virtual_replicas(const tree::Flat& flat,
                                                           std::span<const Device> devices,
                                                           std::size_t count,
-                                                          const ScatterOptions& options);
+                                                          const ScatterOptions& options,
+                                                          std::span<const std::int64_t> rows = {});
 /// Returns the dim along which a leaf is split: that of its argument if `dims` has it, else `dim`.
 [[nodiscard]] int dim_of(const tree::Flat& flat, const tree::Leaf& leaf, int dim,
                          std::span<const int> dims);

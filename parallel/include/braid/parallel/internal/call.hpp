@@ -97,6 +97,11 @@ class RandomSplit {
   ~RandomSplit();
   RandomSplit(const RandomSplit&) = delete;
   RandomSplit& operator=(const RandomSplit&) = delete;
+  /// The first replica is this one of the whole batch, and has its rows from there on.
+  void begin_at(std::uint64_t replica, std::int64_t row) noexcept {
+    first_replica_ = replica;
+    first_row_ = row;
+  }
   /// Adds the next replica. Its rows are those of the first leaf that has the dim.
   void add(const tree::Flat& input, std::span<const Tensor> leaves);
   /// One replica's part, during its call.
@@ -117,12 +122,22 @@ class RandomSplit {
   int dim_;
   std::span<const int> dims_;
   std::uint64_t first_;
+  std::uint64_t first_replica_ = 0;
+  std::int64_t first_row_ = 0;
   std::vector<RandomScope::Part> parts_;
   std::atomic<std::uint64_t> used_{0};
 };
 
 [[nodiscard]] State make_state(const char* name, const DeviceList& devices,
                                const DataParallelOptions& options);
+
+/// The part of a batch of several processes that a call computes: some of its virtual replicas.
+struct RankShare {
+  std::vector<std::int64_t> rows;   ///< of each
+  std::uint64_t first_replica = 0;  ///< in the whole batch, as the first row
+  std::int64_t first_row = 0;
+  TakeParts take;
+};
 
 /// The result of a replica that returns nothing.
 struct Nothing {};
@@ -151,11 +166,11 @@ class Call {
   /// Throws DeviceError if a tensor of the module is not on the first device, ArgumentError inside
   /// of a replica of another DataParallel.
   template <class M, class I>
-  Call(const State& state, const M& module, const I& batch)
-      : Call(state, tree::flatten(module), flat_of(batch)) {
+  Call(const State& state, const M& module, const I& batch, const RankShare* share = nullptr)
+      : Call(state, tree::flatten(module), flat_of(batch), share) {
     check_tree<I>();
   }
-  Call(const State& state, tree::Flat module, tree::Flat batch);
+  Call(const State& state, tree::Flat module, tree::Flat batch, const RankShare* share = nullptr);
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -199,6 +214,7 @@ class Call {
   std::span<const Device> all_devices_;
   const CallOptions& options_;
   tree::Flat module_, batch_;
+  const RankShare* share_;       // null: the whole batch
   std::vector<Device> devices_;  // of each replica
   RandomSplit random_;
   ReplicaCache* cache_ = nullptr;                  // locked while replicas use its copies

@@ -10,6 +10,7 @@
 namespace braid::parallel {
 template <class M> struct DataParallel;
 template <class M> struct DeterministicDataParallel;
+template <class M> struct DistributedDataParallel;
 }  // namespace braid::parallel
 
 namespace braid::parallel::detail {
@@ -29,6 +30,7 @@ struct HoldsDataParallel<Array<E, N>> : HoldsDataParallel<std::tuple<E>> {};
 template <class T> inline constexpr bool is_data_parallel = false;
 template <class M> inline constexpr bool is_data_parallel<DataParallel<M>> = true;
 template <class M> inline constexpr bool is_data_parallel<DeterministicDataParallel<M>> = true;
+template <class M> inline constexpr bool is_data_parallel<DistributedDataParallel<M>> = true;
 template <class T> constexpr bool holds_data_parallel() {
   if constexpr (is_data_parallel<T>) return true;
   else if constexpr (tree::IsTensor<T> || !tree::detail::is_tree<T>()) return false;

@@ -1,0 +1,195 @@
+#include <map>
+#include <mutex>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/device.hpp>
+#include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
+#include <braid/core/ops/matmul.hpp>
+#include <braid/core/ops/reduce.hpp>
+#include <braid/core/random.hpp>
+#include <braid/parallel/distributed_hooks.hpp>
+
+namespace braid::parallel {
+namespace {
+
+/// What is kept for one bucket.
+struct OfBucket {
+  std::int64_t numel = -1;
+  std::int64_t steps = 0;
+  Tensor error;             ///< what the last step has lost, flat
+  std::vector<Tensor> q;    ///< the right factor of each compressed matrix
+};
+
+struct Matrix {
+  Tensor m;           ///< a view of the buffer
+  std::size_t index;  ///< of the gradient
+  std::int64_t rank;
+};
+
+/// Gram-Schmidt, in place. A column that is zero up to rounding stays so.
+void orthogonalise(const Tensor& p) {
+  constexpr double kSmall = 1e-8;
+  for (std::int64_t c = 0; c < p.size(1); ++c) {
+    const Tensor column = p.narrow(1, c, 1);
+    column.div_(sqrt((column * column).sum()) + kSmall);
+    if (c + 1 == p.size(1)) break;
+    const Tensor rest = p.narrow(1, c + 1, p.size(1) - c - 1);
+    rest.sub_(column * (column * rest).sum({0}, true));
+  }
+}
+
+/// Lays tensors out in one flat tensor, and returns their parts.
+struct Packed {
+  Tensor flat;
+  std::vector<Tensor> parts;
+};
+Packed pack(const std::vector<Shape>& shapes, DType dtype, Device device) {
+  std::int64_t numel = 0;
+  for (const Shape& s : shapes) numel += s[0] * s[1];
+  Packed packed{make_tensor({numel}, dtype, device), {}};
+  std::int64_t at = 0;
+  for (const Shape& s : shapes) {
+    packed.parts.push_back(packed.flat.narrow(0, at, s[0] * s[1]).reshape(s));
+    at += s[0] * s[1];
+  }
+  return packed;
+}
+
+}  // namespace
+
+struct PowerSgd::State {
+  PowerSgdOptions options;
+  std::mutex mutex;
+  std::map<std::size_t, std::shared_ptr<OfBucket>> buckets;
+};
+
+PowerSgd::PowerSgd(const PowerSgdOptions& options) : state_(std::make_shared<State>()) {
+  if (options.matrix_approximation_rank < 1)
+    throw ArgumentError(str("PowerSgd: expected matrix_approximation_rank >= 1, got ",
+                            options.matrix_approximation_rank));
+  if (options.start_powerSGD_iter < 0)
+    throw ArgumentError(str("PowerSgd: expected start_powerSGD_iter >= 0, got ",
+                            options.start_powerSGD_iter));
+  if (!(options.min_compression_rate > 0))
+    throw ArgumentError(str("PowerSgd: expected min_compression_rate > 0, got ",
+                            options.min_compression_rate));
+  state_->options = options;
+}
+
+HookResult PowerSgd::operator()(ProcessCommunicator& ranks, const GradientBucket& bucket) const {
+  const NoGrad guard;
+  const PowerSgdOptions& options = state_->options;
+  const DType dtype = bucket.buffer.dtype();
+  const Device device = bucket.buffer.device();
+  std::shared_ptr<OfBucket> kept;
+  {
+    const std::lock_guard lock(state_->mutex);
+    auto& of = state_->buckets[bucket.index];
+    if (!of) of = std::make_shared<OfBucket>();
+    kept = of;
+  }
+  if (kept->numel != bucket.buffer.numel()) {  // new, or the buckets have been rebuilt
+    const std::int64_t steps = kept->steps;
+    *kept = {};
+    kept->numel = bucket.buffer.numel();
+    kept->steps = steps;
+  }
+  if (kept->steps++ < options.start_powerSGD_iter) return all_reduce_hook(ranks, bucket);
+
+  // The buffer of the bucket gets the result; the matrices are views of `input`.
+  const Tensor input = bucket.buffer.clone();
+  if (options.use_error_feedback) {
+    if (!kept->error.defined()) kept->error = zeros(input.shape(), {.device = device, .dtype = dtype});
+    input.add_(kept->error);
+  }
+  std::vector<Matrix> matrices;
+  std::vector<Tensor> whole;  // sent as they are
+  for (std::size_t i = 0; i < bucket.gradients.size(); ++i) {
+    const Tensor& g = bucket.gradients[i];
+    const auto offset = (static_cast<const char*>(g.id()->data()) -
+                         static_cast<const char*>(bucket.buffer.id()->data())) /
+                        static_cast<std::ptrdiff_t>(size_of(dtype));
+    const Tensor flat = input.narrow(0, offset, g.numel());
+    const std::int64_t n = g.dim() > 1 ? g.size(0) : 0, m = n > 0 ? g.numel() / n : 0,
+                       r = std::min({n, m, options.matrix_approximation_rank});
+    if (r > 0 && static_cast<double>((n + m) * r) * options.min_compression_rate <
+                     static_cast<double>(n * m))
+      matrices.push_back({flat.reshape({n, m}), i, r});
+    else if (g.numel() > 0) whole.push_back(flat.reshape({g.numel(), 1}));
+  }
+  std::vector<Shape> of_p, of_q, of_whole;
+  for (const Matrix& x : matrices) {
+    of_p.push_back({x.m.size(0), x.rank});
+    of_q.push_back({x.m.size(1), x.rank});
+  }
+  for (const Tensor& t : whole) of_whole.push_back(t.shape());
+  const Packed p = pack(of_p, dtype, device), q = pack(of_q, dtype, device),
+               rest = pack(of_whole, dtype, device);
+  for (std::size_t i = 0; i < whole.size(); ++i) rest.parts[i].copy_(whole[i]);
+  if (!options.warm_start || kept->q.size() != matrices.size()) {
+    kept->q.clear();
+    for (const Matrix& x : matrices) {
+      // the same on all ranks
+      kept->q.push_back(randn({x.m.size(1), x.rank},
+                              {.device = device,
+                               .dtype = dtype,
+                               .seed = options.seed + 1000003 * bucket.index + x.index}));
+    }
+  }
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    orthogonalise(kept->q[i]);
+    p.parts[i].copy_(matmul(matrices[i].m, kept->q[i]));
+  }
+  // The three reductions and what is computed between them are queued at once.
+  std::vector<Work> works;
+  if (!whole.empty())
+    works.push_back(ranks.start_all_reduce(rest.flat, ReduceOp::mean, "bucket, not compressed"));
+  if (!matrices.empty()) {
+    const auto wait = [device] {
+      if (!device_context(device).host_memory) synchronize(device);
+    };
+    works.push_back(ranks.start_all_reduce(p.flat, ReduceOp::mean, "bucket, P"));
+    works.push_back(ranks.start_function([matrices, p, q, wait] {
+      const NoGrad no_grad;
+      for (std::size_t i = 0; i < matrices.size(); ++i) {
+        orthogonalise(p.parts[i]);
+        q.parts[i].copy_(matmul(matrices[i].m.t(), p.parts[i]));
+      }
+      wait();
+    }));
+    works.push_back(ranks.start_all_reduce(q.flat, ReduceOp::mean, "bucket, Q"));
+  }
+  const Work last = works.empty() ? Work() : works.back();
+  return {last, [works, kept, input, matrices, whole, p, q, rest, feedback = options.use_error_feedback,
+                 buffer = bucket.buffer, gradients = bucket.gradients]() -> Tensor {
+            const NoGrad no_grad;
+            for (const Work& work : works) work.wait();
+            if (feedback) kept->error.copy_(input);
+            std::size_t w = 0, x = 0;
+            for (std::size_t i = 0; i < gradients.size(); ++i) {
+              const Tensor& g = gradients[i];
+              if (x < matrices.size() && matrices[x].index == i) {
+                const Tensor approximation = matmul(p.parts[x], q.parts[x].t());
+                g.copy_(approximation.reshape(g.shape()));
+                kept->q[x].copy_(q.parts[x]);
+                ++x;
+              } else if (g.numel() > 0) {
+                g.copy_(rest.parts[w++].reshape(g.shape()));
+              }
+            }
+            if (feedback) {
+              // what was sent as it is, or compressed, is not lost; gaps between gradients are zero
+              kept->error.sub_(buffer);
+              for (const Tensor& flat : whole) {
+                const auto offset = flat.storage_offset() - input.storage_offset();
+                kept->error.narrow(0, offset, flat.numel()).zero_();
+              }
+            }
+            return buffer;
+          }};
+}
+
+}  // namespace braid::parallel

@@ -1,0 +1,38 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <braid/parallel/distributed_data_parallel.hpp>
+
+#include "distributed/reducer.hpp"
+#include "distributed/world.hpp"
+
+namespace braid::parallel::detail {
+
+struct Distributed::State {
+  std::shared_ptr<ProcessCommunicator> ranks;
+  std::shared_ptr<distributed::Reducer> reducer;
+  bool broadcast_buffers = true, find_unused_parameters = false, hooked = false;
+  int virtual_replicas = 0, dim = 0;
+  std::size_t devices = 1;  ///< of this rank
+  std::vector<int> dims;
+  std::vector<Tensor> parameters;  ///< all, as they were at construction
+  int no_syncs = 0;                ///< open guards
+
+  struct Joining {
+    JoinOptions options;
+    std::vector<int> active;  ///< the ranks that took part in the last forward
+    bool all = true;
+  };
+  std::optional<Joining> joining;
+
+  [[nodiscard]] bool deterministic() const noexcept { return virtual_replicas > 0; }
+  /// Tells the ranks that have left what this one does; returns the first rank that has data.
+  int announce(bool reduces);
+  /// Waits for what the others do, and takes part. Returns false when all have left.
+  bool follow(const tree::Flat& module);
+  void set_active(const std::vector<std::vector<std::int64_t>>& announced);
+};
+
+}  // namespace braid::parallel::detail
