@@ -93,8 +93,9 @@ void all_reduce(bench::Peer& ours, int rounds, Result& result) {
       result.bar(mine <= kPlainBar * plain, "within 10 % of MPI_Allreduce from 1 MiB on");
   }
   const bench::scale::Link link = bench::scale::fit(samples, kRanks, bench::scale::Algorithm::ring);
-  std::printf("fitted: alpha %.3g us, beta %.4g GB/s (./dev bench scale --alpha %.3g --beta %.4g)\n",
-              1e6 * link.alpha, link.beta / 1e9, 1e6 * link.alpha, link.beta / 1e9);
+  std::printf(
+      "fitted: alpha %.3g us, beta %.4g GB/s (./dev bench scale --alpha %.3g --beta %.4g)\n",
+      1e6 * link.alpha, link.beta / 1e9, 1e6 * link.alpha, link.beta / 1e9);
   bench::Json row;
   result.rows.push_back(row.set("alpha_s", link.alpha).set("beta_bytes_s", link.beta));
 }
@@ -125,17 +126,18 @@ double value_of(const std::string& json, const std::string& key) {
 void wire(const bench::Options& options, Result& result) {
   const std::string hosts = BRAID_SOURCE_DIR "/tests/processes/two_hosts.sh --rate " +
                             options.value("--rate", "1gbit") + ' ';
-  std::printf("\nthrough %s, 12 layers, 48 MiB of gradients, buckets of 4 MiB (ms). The latency is "
-              "that of the\nkernel: it cannot be shaped here, and alpha of a real network is "
-              "larger.\n",
-              options.value("--rate", "1gbit").c_str());
+  std::printf(
+      "\nthrough %s, 12 layers, 48 MiB of gradients, buckets of 4 MiB (ms). The latency is "
+      "that of the\nkernel: it cannot be shaped here, and alpha of a real network is "
+      "larger.\n",
+      options.value("--rate", "1gbit").c_str());
   setenv("BRAID_PIN_CORES", bench::core_list(kRanks).c_str(), 1);
   setenv("BRAID_THREADS", "1", 1);
   const std::string mine = last_line(hosts + "mpi " + BRAID_DDP_WORKER + " wire");
   std::string theirs;
   if (!options.no_peers)
-    theirs = last_line(hosts + "each " + options.peers + "/bin/python " BRAID_SOURCE_DIR
-                                                         "/bench/peers/ddp_wire.py");
+    theirs = last_line(hosts + "each " + options.peers +
+                       "/bin/python " BRAID_SOURCE_DIR "/bench/peers/ddp_wire.py");
   std::printf("%-8s %9s %9s %9s %9s %8s %9s %9s %12s\n", "", "compute", "reduce", "bound", "step",
               "share", "few rows", "bfloat16", "compression");
   for (const std::string* one : {&mine, &theirs}) {
@@ -194,7 +196,8 @@ int main(int argc, char** argv) {
       {.name = "bench_ddp",
        .about = "DistributedDataParallel on two processes, beside PyTorch's over gloo",
        .cores = 0,
-       .options = {{"--rate", "RATE", "speed of the link between the two namespaces, as tc writes it"},
+       .options = {{"--rate", "RATE",
+                    "speed of the link between the two namespaces, as tc writes it"},
                    {"--no-wire", nullptr, "without the link, which needs root"},
                    {"--only-wire", nullptr, "only the link"}}},
       run);

@@ -20,6 +20,7 @@ class RankRow {
 
 /// Makes the row mlp<hidden>_b<rows>_ddp or cnn_b<rows>_ddp; <rows> are those of one rank. Throws
 /// ArgumentError for another name.
-[[nodiscard]] std::unique_ptr<RankRow> make_row(const std::string& name, parallel::Process& process);
+[[nodiscard]] std::unique_ptr<RankRow> make_row(const std::string& name,
+                                                parallel::Process& process);
 
 }  // namespace bench::ddp

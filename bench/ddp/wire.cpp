@@ -66,8 +66,7 @@ void wire(parallel::Process& process) {
   std::vector<scale::Bucket> buckets;
   Clock::time_point start;
   const auto record = [&](parallel::ProcessCommunicator&, const parallel::GradientBucket& b) {
-    buckets.push_back(
-        {static_cast<double>(b.buffer.numel()) * 4, seconds_since(start)});
+    buckets.push_back({static_cast<double>(b.buffer.numel()) * 4, seconds_since(start)});
     return parallel::HookResult{};
   };
   const double compute = step_seconds(process, kRows, record, [&](Clock::time_point now) {

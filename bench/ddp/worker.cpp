@@ -125,8 +125,8 @@ void serve(parallel::Process& process) {
       words >> name >> threads >> count;
       if (const auto at = name.find('_'); name.starts_with("ours_") || name.starts_with("plain_")) {
         const std::int64_t bytes = std::atoll(name.c_str() + at + 1);
-        const double us = name[0] == 'o' ? ours_us(ranks, bytes, count)
-                                         : plain_us(ranks, bytes, count);
+        const double us =
+            name[0] == 'o' ? ours_us(ranks, bytes, count) : plain_us(ranks, bytes, count);
         answer(reply.set("us", us));
         continue;
       }
