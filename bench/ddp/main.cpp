@@ -133,7 +133,7 @@ void wire(const bench::Options& options, Result& result) {
       options.value("--rate", "1gbit").c_str());
   setenv("BRAID_PIN_CORES", bench::core_list(kRanks).c_str(), 1);
   setenv("BRAID_THREADS", "1", 1);
-  const std::string mine = last_line(hosts + "mpi " + BRAID_DDP_WORKER + " wire");
+  std::string mine = last_line(hosts + "mpi " + BRAID_DDP_WORKER + " wire");
   std::string theirs;
   if (!options.no_peers)
     theirs = last_line(hosts + "each " + options.peers +

@@ -46,7 +46,7 @@ double step_seconds(parallel::Process& process, std::int64_t rows,
   const Tensor x = braid::randn({rows, kWidth});
   std::vector<double> times;
   for (int i = 0; i < kWarm + kSteps; ++i) {
-    for (Tensor& p : braid::parameters(model)) p.zero_grad();
+    for (Tensor& p : braid::parameters(model)) p.set_grad({});
     process.communicator().barrier();
     const auto start = Clock::now();
     if (begin) begin(start);

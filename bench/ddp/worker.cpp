@@ -3,6 +3,7 @@
 //          ours_<bytes> and plain_<bytes> are an all-reduce of Braid and of MPI
 //   wire:  prints one line with the times of a net of equal layers (wire.hpp)
 // Each rank computes on one core of BRAID_PIN_CORES.
+#define OMPI_SKIP_MPICXX 1  // the C interface only
 #include <mpi.h>
 #include <sched.h>
 

@@ -38,7 +38,10 @@ for option in '' --deterministic; do
   arguments=(${option:+"$option"})
   "$program" "${arguments[@]}" || exit 1
   mv model.safetensors alone
-  for size in "$@"; do
+  sizes=("$@")
+  # Three ranks do not divide the last batch: without the option, items are repeated.
+  [[ -z $option ]] || sizes+=(3)
+  for size in "${sizes[@]}"; do
     ranks "$size" "${arguments[@]}" || { echo "FAIL: $size ranks over $mode: status $?" && exit 1; }
     difference=$("$compare" alone model.safetensors) || exit 1
     most=1e-6
