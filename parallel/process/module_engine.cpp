@@ -68,7 +68,8 @@ class ModuleEngine final : public HostEngine {
   [[nodiscard]] int size() const noexcept override { return table_.size(engine_); }
   EngineResult run(const BraidEngineCall& call, const BraidEnginePoll& poll) override {
     Text text;
-    const auto result = static_cast<BraidEngineResult>(table_.run(engine_, &call, &poll, text.out()));
+    const auto result =
+        static_cast<BraidEngineResult>(table_.run(engine_, &call, &poll, text.out()));
     return {result, text.text()};
   }
   void* start(const BraidEngineCall& call, std::string& error) override {
@@ -83,7 +84,7 @@ class ModuleEngine final : public HostEngine {
     return {result, result == kBraidPending ? std::string() : text.text()};
   }
   std::unique_ptr<HostEngine> split(const std::string& id, int color, int rank, int size,
-                                const BraidEnginePoll&, EngineResult& result) override {
+                                    const BraidEnginePoll&, EngineResult& result) override {
     Text text;
     void* const part = table_.split(engine_, id.c_str(), color, rank, size, text.out());
     if (part != nullptr) return std::make_unique<ModuleEngine>(table_, part, store_);
@@ -159,8 +160,8 @@ const BraidEngineTable& open_module(const std::string& name) {
     void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       const char* const why = ::dlerror();
-      throw CommError(str("engine ", name, ": ", file, " cannot be opened: ",
-                          why == nullptr ? "no reason given" : why));
+      throw CommError(str("engine ", name, ": ", file,
+                          " cannot be opened: ", why == nullptr ? "no reason given" : why));
     }
     using Get = const BraidEngineTable* (*)();
     const auto get = reinterpret_cast<Get>(::dlsym(library, "braid_engine"));
@@ -182,14 +183,12 @@ std::string library_of(const BraidEngineTable& table) {
   return text.text();
 }
 
-std::unique_ptr<HostEngine> open_engine(const BraidEngineTable& table, const ModuleOptions& options) {
+std::unique_ptr<HostEngine> open_engine(const BraidEngineTable& table,
+                                        const ModuleOptions& options) {
   Text text;
-  const BraidEngineOpen open{options.rank,
-                             options.size,
-                             options.address.c_str(),
-                             options.timeout,
-                             options.largest,
-                             {options.store.get(), &store_set, &store_get}};
+  const BraidEngineOpen open{
+      options.rank,    options.size,    options.address.c_str(),
+      options.timeout, options.largest, {options.store.get(), &store_set, &store_get}};
   void* const engine = table.open(&open, text.out());
   if (engine == nullptr) throw CommError(str("engine ", table.name, ": ", text.text()));
   return std::make_unique<ModuleEngine>(table, engine, options.store);

@@ -31,6 +31,6 @@ struct ModuleOptions {
 ///
 /// Throws    CommError with the module's text
 [[nodiscard]] std::unique_ptr<HostEngine> open_engine(const BraidEngineTable& table,
-                                                  const ModuleOptions& options);
+                                                      const ModuleOptions& options);
 
 }  // namespace braid::parallel::process
