@@ -97,6 +97,9 @@ struct Process::State {
   std::shared_ptr<EngineCommunicator> own;  // the same, if this Process made it
   std::unique_ptr<StoreServer> server;      // on rank 0
   int exceptions = std::uncaught_exceptions();
+  bool ended = false;  // in order
+
+  ~State();
 
   void start(const ProcessOptions& options);
   std::shared_ptr<Store> meet_by_store(const Launch& launch, std::string& address);
@@ -332,12 +335,15 @@ Process::~Process() {
   // Other ranks may wait for this one for ever if it ends by an exception.
   const bool orderly = std::uncaught_exceptions() == state_->exceptions;
   state_->own->shut_down(orderly);
-  if (!state_->server) return;
+  state_->ended = orderly && !state_->own->failed();
+}
+
+Process::State::~State() {
+  if (!server) return;
   // Rank 0 has the store of the others until they have said farewell. After a failure they hear the
   // reason from it, and end.
-  const bool ended = orderly && !state_->own->failed();
-  const Clock::time_point deadline = after(std::min(state_->timeout, ended ? 60.0 : 3.0));
-  while (!state_->server->connected().empty() && Clock::now() < deadline)
+  const Clock::time_point deadline = after(std::min(timeout, ended ? 60.0 : 1.5));
+  while (!server->connected().empty() && Clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
