@@ -157,7 +157,7 @@ void Core::run(const std::shared_ptr<Call>& shared) {
       return;
     }
     if (!collective) return start_message(shared);
-    Collectives collectives(*engine_, {this, &Core::poll});
+    Collectives collectives(*engine_, {this, &Core::poll}, scratch_);
     if (options_.check_collectives) check(call, collectives);
     run_collective(call, collectives);
     monitor_->completed(call.number);

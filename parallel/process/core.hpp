@@ -100,6 +100,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool looking_ = false;
   Clock::time_point deadline_;
   std::vector<char> staged_in_, staged_out_;
+  Scratch scratch_;
   std::map<Device, std::shared_ptr<Stream>> streams_;
   std::vector<std::shared_ptr<Call>> kept_;  // their memory may still be written
 };

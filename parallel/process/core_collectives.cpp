@@ -95,7 +95,7 @@ std::shared_ptr<Core> Core::split(int color, int key) {
   call->kind = CallKind::split;
   Call* const mine = call.get();  // a reference to itself would never be freed
   call->function = [this, mine, color, key, made] {
-    Collectives collectives(*engine_, {this, &Core::poll});
+    Collectives collectives(*engine_, {this, &Core::poll}, scratch_);
     struct Choice {
       std::int32_t color, key;
     };

@@ -40,6 +40,7 @@ enum BraidEngineType : std::int32_t {
 struct BraidEngineCall {
   std::int32_t kind, op, type, peer, tag;  // peer: the root, the receiver or the sender
   std::int32_t element_bytes;
+  std::int32_t skips_own;  // kBraidAllToAll: 1: the rank's own part need not be copied
   const void* in;
   void* out;
   std::int64_t count;
@@ -81,8 +82,9 @@ struct BraidEngineOpen {
   BraidEngineStore store;
 };
 
-/// What a module exports: `const BraidEngineTable* braid_engine()`. Handles are opaque. run and test
-/// return a BraidEngineResult. abort may be called from any thread, the others from one at a time.
+/// What a module exports: `const BraidEngineTable* braid_engine()`. Handles are opaque. run and
+/// test return a BraidEngineResult. abort may be called from any thread, the others from one at a
+/// time.
 struct BraidEngineTable {
   std::uint32_t version;
   std::int32_t may_write;                 // see HostEngine::may_write

@@ -174,7 +174,8 @@ void Process::State::wait_for_all(Store& store, const Launch& launch) {
 
 std::shared_ptr<Store> Process::State::meet_by_engine(HostEngine& engine, const Launch& launch) {
   DeadlinePoll deadline{after(launch.timeout)};
-  Collectives collectives(engine, deadline.poll());
+  Scratch scratch;
+  Collectives collectives(engine, deadline.poll(), scratch);
   // Ranks on one host meet on its loopback interface.
   std::array<char, 64> host{};
   const std::string name = host_name();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # processes.sh PROGRAM ENGINES [KILLS]: ranks that are processes, with each engine and launcher that
-# is installed: collectives, errors that all ranks report, and KILLS (2) ranks each that are killed or
-# stopped. Prints a line for each check; exits with 77 if there is no engine.
+# is installed: collectives, errors that all ranks report, and KILLS (2) ranks each that are killed
+# or stopped. Prints a line for each check; exits with 77 if there is no engine.
 set -euo pipefail
 program=$1 engines=$2 kills=${3:-2}
 work=$(mktemp -d)
@@ -58,7 +58,7 @@ start() {
   job=$!
 }
 
-# run LAUNCHER N MODE SECONDS: the same, to its end; prints the status.
+# run LAUNCHER N MODE SECONDS: the same, to its end; sets `status`.
 run() {
   start "$@"
   wait "$job" 2>/dev/null || true
@@ -66,7 +66,7 @@ run() {
 }
 
 # count_lines TEXT: the lines of the job's output that contain the text.
-count_lines() { cat "$work"/log* | grep -cF -- "$1" || true; }
+count_lines() { cat "$work"/log* 2>/dev/null | grep -cF -- "$1" || true; }
 
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
@@ -95,7 +95,8 @@ reports() {
   local got
   got=$(count_lines "$3")
   [[ $status != 0 ]] || die "$1: $2 ended with 0"
-  if [[ $1 == variables ]]; then ((got == $4)); else ((got >= 1)); fi || die "$1: $2: '$3' $got times"
+  if [[ $1 == variables ]]; then ((got == $4)); else ((got >= 1)); fi ||
+    die "$1: $2: '$3' $got times"
   echo "$1: $2: $3"
 }
 
@@ -194,7 +195,8 @@ if [[ " ${launchers[*]} " == *' openmpi mpich '* ]]; then
   cp "$engines/braid_mpi_openmpi.so" "$work/other"
   BRAID_MODULE_PATH=$work/other timeout 20 "${mpich[@]}" -np 2 "$program" alone 5 "$tag" \
     >"$work/log" 2>&1 && die "an engine of the other vendor: no error"
-  (($(count_lines 'the launcher is that of MPICH (PMI_SIZE is set), expected braid_mpi_mpich.so, got only the engine of Open MPI') > 0)) ||
+  text='the launcher is that of MPICH (PMI_SIZE is set), expected braid_mpi_mpich.so, '
+  (($(count_lines "${text}got only the engine of Open MPI") > 0)) ||
     die "an engine of the other vendor"
   echo "an engine of the other vendor: $(grep -m 1 '^error' "$work/log")"
 fi

@@ -194,7 +194,7 @@ void all_to_all(Mpi& mpi, const BraidEngineCall& call, const BraidEnginePoll& po
     }
   }
   const std::size_t me = at(mpi.rank);
-  if (from[me + 1] > from[me])
+  if (from[me + 1] > from[me] && call.skips_own == 0)
     std::memcpy(out + to[me], in + from[me], static_cast<std::size_t>(from[me + 1] - from[me]));
   wait(mpi, all, poll);
 }
