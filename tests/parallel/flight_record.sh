@@ -8,7 +8,7 @@ binary=$1 folder=$2
 python=${BRAID_TORCH_PYTHON:-python3}
 command -v "$python" >/dev/null || { echo "SKIP(no python)" && exit 77; }
 rm -rf "$folder"
-mkdir -p "$folder"
+mkdir -p "$folder"/{same,differs,missing}
 BRAID_FLIGHT_DIR=$folder "$binary" '[.flight_record_files]' >"$folder/write.log" 2>&1 ||
   { cat "$folder/write.log" && exit 1; }
 failed=0

@@ -183,17 +183,17 @@ TEST_CASE("flight record: texts that are no UTF-8, large numbers, and what does 
                     flight_record_pickle(r));
   r.entries.clear();
   const TemporaryFolder folder;
-  CHECK(write_flight_record(folder / "new", r) == folder / "new" + "/flight_3");
-  CHECK(TemporaryFolder::names_in(folder / "new") == std::vector<std::string>{"flight_3"});
+  CHECK(write_flight_record(folder / "flight_", r) == folder / "flight_3");
+  CHECK(folder.names() == std::vector<std::string>{"flight_3"});
 }
 
 TEST_CASE("flight record: files for flight_record.sh", "[.flight_record_files]") {
   const char* const folder = std::getenv("BRAID_FLIGHT_DIR");
   REQUIRE(folder != nullptr);
   for (int rank = 0; rank < 3; ++rank) {
-    write_flight_record(str(folder, "/same"), record_of(rank, false));
-    write_flight_record(str(folder, "/differs"), record_of(rank, true));
+    write_flight_record(str(folder, "/same/flight_"), record_of(rank, false));
+    write_flight_record(str(folder, "/differs/flight_"), record_of(rank, true));
     if (rank == 2) continue;
-    write_flight_record(str(folder, "/missing"), record_of(rank, false));
+    write_flight_record(str(folder, "/missing/flight_"), record_of(rank, false));
   }
 }

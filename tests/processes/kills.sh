@@ -21,6 +21,10 @@ echo "SEED=$seed"
 # marks the processes of this test, so that those that are left are found
 export BRAID_KILLS_ID=$work
 mpirun=${MPIRUN:-$(command -v mpirun.openmpi || command -v mpirun)}
+if [[ $mode == mpi && -z $mpirun ]]; then
+  echo "SKIP(no mpirun)"
+  exit 77
+fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 BRAID_THREADS=1
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_mpi_yield_when_idle=1

@@ -64,10 +64,10 @@ struct FlightRecord {
 /// Throws    ArgumentError for an entry whose group or peer does not exist
 [[nodiscard]] std::string flight_record_pickle(const FlightRecord& record);
 
-/// Writes flight_record_pickle(record) to the file `flight_<rank>` in the folder, which is created
-/// if it is missing. The file appears completely or not at all. Returns its path.
+/// Writes flight_record_pickle(record) to the file `<prefix><rank>`. The file appears completely or
+/// not at all. Returns its path.
 ///
 /// Throws    IoError
-std::string write_flight_record(const std::string& folder, const FlightRecord& record);
+std::string write_flight_record(const std::string& prefix, const FlightRecord& record);
 
 }  // namespace braid::parallel::detail
