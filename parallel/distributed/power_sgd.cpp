@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -29,16 +30,29 @@ struct Matrix {
   std::int64_t rank;
 };
 
-/// Gram-Schmidt, in place. A column that is zero up to rounding stays so.
+/// The norm of each column: [1, columns].
+Tensor norms_of(const Tensor& p) { return sqrt((p * p).sum({0}, true)); }
+
+/// Gram-Schmidt, in place. A column that depends on those before it, up to rounding, becomes zero.
 void orthogonalise(const Tensor& p) {
-  constexpr double kSmall = 1e-8;
+  constexpr double kSmall = 1e-5;  // of the column's own norm
+  const Tensor least = norms_of(p) * kSmall;
   for (std::int64_t c = 0; c < p.size(1); ++c) {
     const Tensor column = p.narrow(1, c, 1);
-    column.div_(sqrt((column * column).sum()) + kSmall);
-    if (c + 1 == p.size(1)) break;
-    const Tensor rest = p.narrow(1, c + 1, p.size(1) - c - 1);
-    rest.sub_(column * (column * rest).sum({0}, true));
+    for (int again = 0; c > 0 && again < 2; ++again) {  // the second time against rounding
+      const Tensor before = p.narrow(1, 0, c);
+      column.sub_(matmul(before, matmul(before.t(), column)));
+    }
+    const Tensor norm = norms_of(column);
+    const Tensor kept = gt(norm, least.narrow(1, c, 1)).to(p.dtype());
+    column.mul_(kept / (norm + (1 - kept)));
   }
+}
+
+/// Replaces the columns of zeros by random ones, the same on all ranks: a zero column would stay.
+void fill_zero_columns(const Tensor& q, std::uint64_t seed) {
+  const Tensor zero = eq(norms_of(q), 0).to(q.dtype());
+  q.add_(zero * randn(q.shape(), {.device = q.device(), .dtype = q.dtype(), .seed = seed}));
 }
 
 /// Lays tensors out in one flat tensor, and returns their parts.
@@ -140,6 +154,7 @@ HookResult PowerSgd::operator()(ProcessCommunicator& ranks, const GradientBucket
     }
   }
   for (std::size_t i = 0; i < matrices.size(); ++i) {
+    fill_zero_columns(kept->q[i], options.seed + static_cast<std::uint64_t>(kept->steps));
     orthogonalise(kept->q[i]);
     p.parts[i].copy_(matmul(matrices[i].m, kept->q[i]));
   }
