@@ -45,8 +45,8 @@ void Engine::open_sinks() {
       const double factor = sink->seed_factor();
       if (sinks_.size() > 1 && factor != seed_factor_)
         throw AutogradError(
-            str("backward: expected sinks with the same factor of the gradients, got ", seed_factor_,
-                " and ", factor));
+            str("backward: expected sinks with the same factor of the gradients, got ",
+                seed_factor_, " and ", factor));
       seed_factor_ = factor;
     }
   } catch (...) {
@@ -106,9 +106,9 @@ void Engine::fail_sinks() noexcept {
 
 void Engine::check_gradient(const TensorImpl& leaf, const Tensor& value) {
   if (value.shape() != leaf.shape || value.dtype() != leaf.dtype || value.device() != leaf.device)
-    throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape, ", ",
-                            leaf.dtype, " on ", leaf.device, ", got ", value.shape(), ", ",
-                            value.dtype(), " on ", value.device()));
+    throw AutogradError(str("backward: expected a gradient of shape ", leaf.shape, ", ", leaf.dtype,
+                            " on ", leaf.device, ", got ", value.shape(), ", ", value.dtype(),
+                            " on ", value.device()));
 }
 
 /// Prepares the values for grad(), and changes nothing.

@@ -100,9 +100,8 @@ SinkOf sink_of(const TensorImpl* leaf) {
 void set_gradient_sink(const Tensor& t, const std::shared_ptr<GradientSink>& sink,
                        std::size_t number) {
   if (!t.is_leaf() || (sink && !t.requires_grad()))
-    throw AutogradError(
-        str("set_gradient_sink: expected a leaf that requires a gradient, got ",
-            t.is_leaf() ? "a tensor that does not" : "a tensor that an op made"));
+    throw AutogradError(str("set_gradient_sink: expected a leaf that requires a gradient, got ",
+                            t.is_leaf() ? "a tensor that does not" : "a tensor that an op made"));
   detail::SinkOf of{sink, number};  // the old one is destroyed after the lock is released
   const std::lock_guard lock(detail::table().mutex);
   if (!sink) {

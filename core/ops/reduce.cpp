@@ -84,12 +84,12 @@ Tensor mean(const Tensor& x, const IntList& dims, bool keepdim) {
   const double scale = 1.0 / static_cast<double>(plan.count);
   Tensor y = reduce("mean", ReduceOp::sum, x, plan, keepdim, x.dtype(), scale);
   if (!needs_grad({x})) return y;
-  return record("mean", {x}, y,
-                [shape = x.shape(), kept = plan.kept_dims,
-                 count = plan.count](const Tensor& dy) -> Grads {
-                  // Divided, so that a dy of n gives exactly the gradient 1 / m for n m elements.
-                  return {div(dy, static_cast<double>(count)).reshape(kept).expand(shape)};
-                });
+  return record(
+      "mean", {x}, y,
+      [shape = x.shape(), kept = plan.kept_dims, count = plan.count](const Tensor& dy) -> Grads {
+        // Divided, so that a dy of n gives exactly the gradient 1 / m for n m elements.
+        return {div(dy, static_cast<double>(count)).reshape(kept).expand(shape)};
+      });
 }
 
 Tensor max(const Tensor& x, const IntList& dims, bool keepdim) {

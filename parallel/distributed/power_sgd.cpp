@@ -20,8 +20,8 @@ namespace {
 struct OfBucket {
   std::int64_t numel = -1;
   std::int64_t steps = 0;
-  Tensor error;             ///< what the last step has lost, flat
-  std::vector<Tensor> q;    ///< the right factor of each compressed matrix
+  Tensor error;           ///< what the last step has lost, flat
+  std::vector<Tensor> q;  ///< the right factor of each compressed matrix
 };
 
 struct Matrix {
@@ -85,11 +85,11 @@ PowerSgd::PowerSgd(const PowerSgdOptions& options) : state_(std::make_shared<Sta
     throw ArgumentError(str("PowerSgd: expected matrix_approximation_rank >= 1, got ",
                             options.matrix_approximation_rank));
   if (options.start_powerSGD_iter < 0)
-    throw ArgumentError(str("PowerSgd: expected start_powerSGD_iter >= 0, got ",
-                            options.start_powerSGD_iter));
+    throw ArgumentError(
+        str("PowerSgd: expected start_powerSGD_iter >= 0, got ", options.start_powerSGD_iter));
   if (!(options.min_compression_rate > 0))
-    throw ArgumentError(str("PowerSgd: expected min_compression_rate > 0, got ",
-                            options.min_compression_rate));
+    throw ArgumentError(
+        str("PowerSgd: expected min_compression_rate > 0, got ", options.min_compression_rate));
   state_->options = options;
 }
 
@@ -116,7 +116,8 @@ HookResult PowerSgd::operator()(ProcessCommunicator& ranks, const GradientBucket
   // The buffer of the bucket gets the result; the matrices are views of `input`.
   const Tensor input = bucket.buffer.clone();
   if (options.use_error_feedback) {
-    if (!kept->error.defined()) kept->error = zeros(input.shape(), {.device = device, .dtype = dtype});
+    if (!kept->error.defined())
+      kept->error = zeros(input.shape(), {.device = device, .dtype = dtype});
     input.add_(kept->error);
   }
   std::vector<Matrix> matrices;
@@ -147,10 +148,10 @@ HookResult PowerSgd::operator()(ProcessCommunicator& ranks, const GradientBucket
     kept->q.clear();
     for (const Matrix& x : matrices) {
       // the same on all ranks
-      kept->q.push_back(randn({x.m.size(1), x.rank},
-                              {.device = device,
-                               .dtype = dtype,
-                               .seed = options.seed + 1000003 * bucket.index + x.index}));
+      kept->q.push_back(
+          randn({x.m.size(1), x.rank}, {.device = device,
+                                        .dtype = dtype,
+                                        .seed = options.seed + 1000003 * bucket.index + x.index}));
     }
   }
   for (std::size_t i = 0; i < matrices.size(); ++i) {
@@ -178,8 +179,9 @@ HookResult PowerSgd::operator()(ProcessCommunicator& ranks, const GradientBucket
     works.push_back(ranks.start_all_reduce(q.flat, ReduceOp::mean, "bucket, Q"));
   }
   const Work last = works.empty() ? Work() : works.back();
-  return {last, [works, kept, input, matrices, whole, p, q, rest, feedback = options.use_error_feedback,
-                 buffer = bucket.buffer, gradients = bucket.gradients]() -> Tensor {
+  return {last,
+          [works, kept, input, matrices, whole, p, q, rest, feedback = options.use_error_feedback,
+           buffer = bucket.buffer, gradients = bucket.gradients]() -> Tensor {
             const NoGrad no_grad;
             for (const Work& work : works) work.wait();
             if (feedback) kept->error.copy_(input);

@@ -13,7 +13,8 @@ using data::DistributedSampler;
 using data::DistributedSamplerOptions;
 using List = std::vector<std::int64_t>;
 
-TEST_CASE("distributed: D17 the sampler pads by wrapping, or drops the tail", "[data][distributed]") {
+TEST_CASE("distributed: D17 the sampler pads by wrapping, or drops the tail",
+          "[data][distributed]") {
   const List padded[] = {{0, 4, 8}, {1, 5, 9}, {2, 6, 0}, {3, 7, 1}};
   const List dropped[] = {{0, 4}, {1, 5}, {2, 6}, {3, 7}};
   for (int rank = 0; rank < 4; ++rank) {
@@ -33,7 +34,8 @@ TEST_CASE("distributed: D17 the sampler pads by wrapping, or drops the tail", "[
                     DistributedSampler(0, 0));
 }
 
-TEST_CASE("distributed: D17 shuffled with the epoch, which the loader sets", "[data][distributed]") {
+TEST_CASE("distributed: D17 shuffled with the epoch, which the loader sets",
+          "[data][distributed]") {
   const auto dealt = [](std::int64_t epoch, DistributedSamplerOptions options) {
     List all;
     for (int rank = 0; rank < 3; ++rank)
@@ -48,8 +50,8 @@ TEST_CASE("distributed: D17 shuffled with the epoch, which the loader sets", "[d
   List sorted = first;
   std::sort(sorted.begin(), sorted.end());
   CHECK(sorted == data::SequentialSampler{}.indices(30, 0));  // each item once
-  data::DataLoader loader(Integers{30}, {.batch_size = 5,
-                                         .sampler = DistributedSampler(1, 3, {.shuffle = true})});
+  data::DataLoader loader(
+      Integers{30}, {.batch_size = 5, .sampler = DistributedSampler(1, 3, {.shuffle = true})});
   CHECK(loader.batches() == 2);
   for (const std::int64_t epoch : {4, 0}) {
     loader.set_epoch(epoch);
@@ -65,18 +67,16 @@ TEST_CASE("distributed: D17 consecutive blocks are the batches of one process",
   // 52 items in global batches of 24: two whole ones and one of 4
   for (const bool shuffle : {false, true})
     for (const std::int64_t items : {48, 52, 71}) {
-      data::DataLoader one(Integers{items},
-                           {.batch_size = 24,
-                            .sampler = DistributedSampler(0, 1, {.shuffle = shuffle,
-                                                                 .consecutive = true})});
+      data::DataLoader one(Integers{items}, {.batch_size = 24,
+                                             .sampler = DistributedSampler(
+                                                 0, 1, {.shuffle = shuffle, .consecutive = true})});
       for (const int size : {2, 3, 4}) {
         std::vector<List> batches(static_cast<std::size_t>(one.batches()));
         for (int rank = 0; rank < size; ++rank) {
-          data::DataLoader loader(
-              Integers{items},
-              {.batch_size = 24 / size,
-               .sampler =
-                   DistributedSampler(rank, size, {.shuffle = shuffle, .consecutive = true})});
+          data::DataLoader loader(Integers{items},
+                                  {.batch_size = 24 / size,
+                                   .sampler = DistributedSampler(
+                                       rank, size, {.shuffle = shuffle, .consecutive = true})});
           CHECK(loader.batches() == one.batches());
           std::size_t at = 0;
           for (const auto& batch : loader) {

@@ -39,7 +39,8 @@ Results mlp_on_ranks(int n, int steps, const std::function<DistributedOptions()>
 
 double distance(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   double sum = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) sum += ((a[k] - b[k]) * (a[k] - b[k])).sum().item<double>();
+  for (std::size_t k = 0; k < a.size(); ++k)
+    sum += ((a[k] - b[k]) * (a[k] - b[k])).sum().item<double>();
   return std::sqrt(sum);
 }
 
@@ -53,23 +54,21 @@ TEST_CASE("distributed: D12 hooks: compression and PowerSGD train like the plain
     std::function<parallel::DistributedHook()> hook;
     double tolerance;
   };
-  const Way ways[] = {
-      {"fp16", [] { return parallel::fp16_compress; }, 2e-3},
-      {"bf16", [] { return parallel::bf16_compress; }, 2e-2},
-      {"PowerSGD before it starts", [] { return parallel::PowerSgd({.start_powerSGD_iter = 100}); },
-       1e-6},
-      {"PowerSGD of full rank",
-       [] {
-         return parallel::PowerSgd({.matrix_approximation_rank = 40,
-                                    .start_powerSGD_iter = 2,
-                                    .min_compression_rate = 1e-9});
-       },
-       1e-5}};
+  const Way ways[] = {{"fp16", [] { return parallel::fp16_compress; }, 2e-3},
+                      {"bf16", [] { return parallel::bf16_compress; }, 2e-2},
+                      {"PowerSGD before it starts",
+                       [] { return parallel::PowerSgd({.start_powerSGD_iter = 100}); }, 1e-6},
+                      {"PowerSGD of full rank",
+                       [] {
+                         return parallel::PowerSgd({.matrix_approximation_rank = 40,
+                                                    .start_powerSGD_iter = 2,
+                                                    .min_compression_rate = 1e-9});
+                       },
+                       1e-5}};
   for (const Way& way : ways) {
     INFO(way.name);
-    const Results results = mlp_on_ranks(3, 6, [&] {
-      return DistributedOptions{.bucket_bytes = 1024, .hook = way.hook()};
-    });
+    const Results results = mlp_on_ranks(
+        3, 6, [&] { return DistributedOptions{.bucket_bytes = 1024, .hook = way.hook()}; });
     const double off = distance(results[0], want);
     INFO("off by " << off);
     CHECK(off < way.tolerance);
@@ -93,7 +92,9 @@ TEST_CASE("distributed: D12 PowerSGD: error feedback makes up for what a step lo
       for (int step = 0; step < kSteps; ++step) {
         const Tensor buffer = cat({(truth * own).flatten(), bias * own}).contiguous();
         const parallel::GradientBucket bucket{
-            0, true, buffer,
+            0,
+            true,
+            buffer,
             {buffer.narrow(0, 0, 192).reshape({16, 12}), buffer.narrow(0, 192, 7)}};
         const parallel::HookResult result = hook(*ranks, bucket);
         result.work.wait();
@@ -132,8 +133,7 @@ TEST_CASE("distributed: D12 a hook that does nothing leaves the gradients of eac
                     parallel::PowerSgd({.matrix_approximation_rank = 0}));
 }
 
-TEST_CASE("distributed: D13 buffers are rank 0's, and graphs before stay valid",
-          "[distributed]") {
+TEST_CASE("distributed: D13 buffers are rank 0's, and graphs before stay valid", "[distributed]") {
   struct Counts : nn::Module {
     nn::Linear fc{6, 4};
     nn::Buffer scale{ones({4})};
@@ -172,9 +172,8 @@ TEST_CASE("distributed: D14 join: ranks with different numbers of batches", "[di
       Results results(kRanks);
       on_world(kRanks, [&](const Ranks& ranks) {
         const int rank = ranks->rank();
-        DistributedDataParallel model(
-            placed_on(seeded<Mlp>(), ranks->device()), ranks,
-            {.bucket_bytes = 1024, .find_unused_parameters = find});
+        DistributedDataParallel model(placed_on(seeded<Mlp>(), ranks->device()), ranks,
+                                      {.bucket_bytes = 1024, .find_unused_parameters = find});
         optim::SGD optimizer(parameters(model), {.lr = 0.1});
         for (int epoch = 0; epoch < 2; ++epoch) {
           const auto join = model.join({.divide_by_initial_world_size = initial});
@@ -221,14 +220,16 @@ TEST_CASE("distributed: D14 join: throws on early termination, and what it refus
       1, &errors);
   for (const auto& error : errors) {
     REQUIRE(error);
-    CHECK(matches(exception_message(error), "*join: expected data on all ranks, got no more on rank 0*"));
+    CHECK(matches(exception_message(error),
+                  "*join: expected data on all ranks, got no more on rank 0*"));
   }
   // one batch more on rank 1, and SyncBatchNorm: rank 0 cannot follow
   const auto one = parallel::detail::make_thread_communicators({device(0)})[0];
   const DistributedDataParallel hooked(Mlp{}, one, {.hook = parallel::all_reduce_hook});
   CHECK_THROWS_TEXT(ArgumentError, "*join: expected no hook, got one*", (void)hooked.join());
   const DistributedDataParallel fixed(Mlp{}, one, {.virtual_replicas = 4});
-  CHECK_THROWS_TEXT(ArgumentError, "*join: expected no virtual_replicas, got 4*", (void)fixed.join());
+  CHECK_THROWS_TEXT(ArgumentError, "*join: expected no virtual_replicas, got 4*",
+                    (void)fixed.join());
   CHECK_THROWS_TEXT(ArgumentError, "*no_sync: expected no virtual_replicas, got 4*",
                     (void)fixed.no_sync());
   on_world(
@@ -242,7 +243,8 @@ TEST_CASE("distributed: D14 join: throws on early termination, and what it refus
       },
       1, &errors);
   for (const auto& error : errors)
-    CHECK(matches(exception_message(error), "*no layer that computes over all ranks*inside of join*"));
+    CHECK(matches(exception_message(error),
+                  "*no layer that computes over all ranks*inside of join*"));
 }
 
 TEST_CASE("distributed: D15 SyncBatchNorm over ranks, with different numbers of rows",
@@ -277,7 +279,8 @@ TEST_CASE("distributed: D15 SyncBatchNorm over ranks, with different numbers of 
           DistributedDataParallel model(placed_on(seeded<Normed>(), ranks->device()), ranks,
                                         {.device_ids = on, .broadcast_buffers = false});
           (void)trained(model, 3, [&](int step) {
-            const Tensor y = model(part(inputs(12, static_cast<std::uint64_t>(step)), ranks->rank()));
+            const Tensor y =
+                model(part(inputs(12, static_cast<std::uint64_t>(step)), ranks->rank()));
             // the sum, so that every row has the same weight
             return (y * y).sum() * 0.1;
           });

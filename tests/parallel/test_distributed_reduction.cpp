@@ -46,9 +46,7 @@ TEST_CASE("distributed: D2, D3 models that differ are an error on all ranks, by 
        "*the same model on all ranks, got parameter '1.weight' [3, 4]*on rank 1 and parameter "
        "'1.weight' [2, 4]*on rank 0*"},
       {"number",
-       [](int rank) {
-         return Pair{nn::Linear(3, 4), nn::Linear(4, 2, {.bias = rank != 2})};
-       },
+       [](int rank) { return Pair{nn::Linear(3, 4), nn::Linear(4, 2, {.bias = rank != 2})}; },
        "*got no further parameter on rank 2 and parameter '1.bias' [2]*(3 and 4 parameters*"},
       {"dtype",
        [](int rank) {
@@ -82,8 +80,8 @@ TEST_CASE("distributed: D2, D3 models that differ are an error on all ranks, by 
                 c.text);
   }
   CHECK_THROWS_TEXT(ArgumentError, "*expected bucket_bytes > 0, got 0", [] {
-    DistributedDataParallel model(Mlp{}, parallel::detail::make_thread_communicators({device(0)})[0],
-                                  {.bucket_bytes = 0});
+    DistributedDataParallel model(
+        Mlp{}, parallel::detail::make_thread_communicators({device(0)})[0], {.bucket_bytes = 0});
   }());
 }
 
@@ -105,7 +103,8 @@ TEST_CASE("distributed: D3 rank 0's parameters and buffers are sent to all", "[d
   }
 }
 
-TEST_CASE("distributed: D4, D5 one bucket at first, then in the order of arrival", "[distributed]") {
+TEST_CASE("distributed: D4, D5 one bucket at first, then in the order of arrival",
+          "[distributed]") {
   using List = std::vector<std::size_t>;
   using Lists = std::vector<List>;
   // fc1 240 + 40, fc2 1200 + 30, fc3 120 + 4 numbers of 4 bytes
@@ -213,7 +212,8 @@ TEST_CASE("distributed: D9 unused parameters", "[distributed]") {
     });
     results.check_equal();
     Branches alone = placed_on(seeded<Branches>(), device(0));
-    (alone(rows_of(inputs(8, 5), 0, 2), false).mean() + alone(rows_of(inputs(8, 5), 1, 2), true).mean())
+    (alone(rows_of(inputs(8, 5), 0, 2), false).mean() +
+     alone(rows_of(inputs(8, 5), 1, 2), true).mean())
         .backward();
     std::vector<Tensor> want;
     for (const Tensor& g : gradients_of(parameters(alone))) want.push_back(g / 2);
@@ -228,8 +228,8 @@ TEST_CASE("distributed: D9 an unused parameter without the option is named on al
                                DistributedDataParallel model(
                                    placed_on(seeded<Branches>(), ranks->device()), ranks);
                                const Tensor x = inputs(4, 5).to(ranks->device());
-                               std::string text = text_of(
-                                   [&] { model(x, ranks->rank() != 1).mean().backward(); });
+                               std::string text =
+                                   text_of([&] { model(x, ranks->rank() != 1).mean().backward(); });
                                for (const Tensor& p : parameters(model))
                                  expect(!p.grad().defined(), "no gradient");
                                model(x, true).mean().backward();  // the next step works
@@ -257,8 +257,9 @@ TEST_CASE("distributed: D10 static graph: the first step finds the unused parame
     results.set(ranks->rank(), gradients_at_home(used));
     model(x, ranks->rank() == 0).mean().backward();
   });
-  check_texts(texts, "*static_graph: expected the loss to use the same parameters*rank 0: "
-                     "'other.weight', 'other.bias'");
+  check_texts(texts,
+              "*static_graph: expected the loss to use the same parameters*rank 0: "
+              "'other.weight', 'other.bias'");
   results.check_equal();
   Branches alone = placed_on(seeded<Branches>(), device(0));
   (alone(inputs(8, 5), false).mean() + alone.first.bias.sum()).backward();
@@ -338,9 +339,8 @@ TEST_CASE("distributed: a backward that fails on one rank fails on all, without 
       const Tensor h = fc1(x);
       if (!fail) return fc2(h);
       const Tensor copy = h.detach() * 1;
-      return fc2(record("faulty", {h}, copy, [](const Tensor&) -> Grads {
-        throw ShapeError("faulty: asked to fail");
-      }));
+      return fc2(record("faulty", {h}, copy,
+                        [](const Tensor&) -> Grads { throw ShapeError("faulty: asked to fail"); }));
     }
     BRAID_FIELDS(fc1, fc2)
   };
