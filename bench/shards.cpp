@@ -11,11 +11,11 @@
 #include <vector>
 
 #include <braid/braid.hpp>
+#include <braid/core/internal/io/sha256.hpp>
 
 #include "support/machine.hpp"
 #include "support/options.hpp"
 #include "support/rows.hpp"
-#include "support/sha256.hpp"
 #include "support/timing.hpp"
 
 namespace {
@@ -100,7 +100,7 @@ template <class M, class O> class Training {
     optimizer_->step();
   }
   [[nodiscard]] std::string hash() const {
-    bench::Sha256 hash;
+    Sha256 hash;
     for (const auto& [name, tensor] : state_dict(model_)) {
       const Tensor t = tensor.to("cpu:0").contiguous();
       hash.add(std::as_const(t).storage()->data(),
@@ -162,7 +162,7 @@ template <class M, class O> Outcome measure(const char* name, const bench::Optio
 /// Tests the hash with the examples of FIPS 180-4.
 bool hash_is_right() {
   const auto of = [](const std::string& text) {
-    bench::Sha256 hash;
+    Sha256 hash;
     for (const char c : text) hash.add(&c, 1);
     return hash.hex();
   };

@@ -19,7 +19,8 @@ set(BRAID_CUDA_ARCHITECTURES "80-real;90" CACHE STRING
 option(BRAID_CUDA_COMPRESS
        "Pack the kernels small (nvcc from 12.8 on): a tenth of the time they take to compile" ON)
 option(BRAID_SIMT_CHECK "BRAID_CUDA=SIMT: compile kernels with the calls of the checker" ON)
-option(BRAID_MPI "Collectives across processes" OFF)
+braid_choice(BRAID_MPI AUTO "Engine of collectives between processes: MPI" AUTO ON OFF)
+braid_choice(BRAID_GLOO AUTO "Engine of collectives between processes: Gloo" AUTO ON OFF)
 option(BRAID_NATIVE
        "Compile for this machine's processor (kernels choose at run time in any case)" OFF)
 string(CONCAT help "One portable set of kernels instead of one for each instruction set: "
@@ -45,10 +46,6 @@ if(BRAID_CUDA STREQUAL "SIMT" AND BRAID_SANITIZE STREQUAL "thread")
   message(FATAL_ERROR
     "BRAID_CUDA=SIMT: expected BRAID_SANITIZE empty or address, got thread: the emulation's "
     "checker stands in for that sanitizer's library")
-endif()
-if(BRAID_MPI)
-  message(FATAL_ERROR
-    "BRAID_MPI=ON: the MPI communicator comes later; only BRAID_MPI=OFF works in this version")
 endif()
 
 if(NOT BRAID_CUDA STREQUAL "SIMT" OR NOT BRAID_SANITIZE STREQUAL ""
@@ -101,11 +98,19 @@ function(braid_print_summary)
   if(BRAID_HAVE_ZLIB)
     set(zlib "${ZLIB_VERSION_STRING}")
   endif()
+  set(engines ${BRAID_MPI_FLAVOURS})
+  if(BRAID_HAVE_GLOO)
+    list(APPEND engines gloo)
+  endif()
+  if(NOT engines)
+    set(engines none)
+  endif()
+  list(JOIN engines ", " engines)
   set(kind static)
   if(BUILD_SHARED_LIBS)
     set(kind shared)
   endif()
   message(STATUS
     "Braid ${braid_VERSION} (${kind}): oneDNN ${onednn}; zlib ${zlib}; kernels ${BRAID_ISAS}; "
-    "CUDA ${BRAID_CUDA}; sanitizer '${BRAID_SANITIZE}'")
+    "CUDA ${BRAID_CUDA}; engines ${engines}; sanitizer '${BRAID_SANITIZE}'")
 endfunction()

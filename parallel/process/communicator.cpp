@@ -39,8 +39,10 @@ EngineCommunicator::EngineCommunicator(std::shared_ptr<Core> core)
 
 EngineCommunicator::EngineCommunicator(Device device) : ProcessCommunicator({device}, 1) {}
 
-EngineCommunicator::~EngineCommunicator() {
-  if (core_) core_->stop();
+EngineCommunicator::~EngineCommunicator() { shut_down(true); }
+
+void EngineCommunicator::shut_down(bool orderly) noexcept {
+  if (core_) core_->stop(orderly);
 }
 
 std::string_view EngineCommunicator::engine() const noexcept {

@@ -13,6 +13,11 @@ class EngineCommunicator final : public ProcessCommunicator {
   explicit EngineCommunicator(Device device);
   ~EngineCommunicator() override;
 
+  /// Ends the communicator, as the destructor does: all that is queued runs first. `orderly`: false
+  /// if this rank fails, so that it must not wait for others.
+  void shut_down(bool orderly) noexcept;
+  [[nodiscard]] bool failed() const noexcept { return core_ && core_->monitor().failed(); }
+
   [[nodiscard]] int rank() const noexcept override { return core_ ? core_->rank() : 0; }
   [[nodiscard]] std::string_view engine() const noexcept override;
 

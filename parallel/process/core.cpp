@@ -23,7 +23,7 @@ Clock::duration duration_of(double seconds) {
 
 }  // namespace
 
-Core::Core(std::unique_ptr<Engine> engine, CoreOptions options)
+Core::Core(std::unique_ptr<HostEngine> engine, CoreOptions options)
     : engine_(std::move(engine)),
       options_(std::move(options)),
       rank_(engine_->rank()),
@@ -40,10 +40,12 @@ void Core::start() {
   thread.detach();
 }
 
-void Core::stop() noexcept {
+void Core::stop(bool orderly) noexcept {
   {
     std::unique_lock lock(mutex_);
+    if (stopping_) return;
     stopping_ = true;
+    orderly_ = orderly;
     wake_.notify_all();
     while (running_) {
       if (monitor_->failed() && failed_at_ != Clock::time_point::max()) {
@@ -67,6 +69,7 @@ std::shared_ptr<Work::State> Core::add(std::shared_ptr<Call> call) {
       work->complete(monitor_->failure());
       return work;
     }
+    if (stopping_) throw CommError(str(name_of(call->kind), ": the communicator has ended"));
     work->worker = worker_;
     if (is_collective(call->kind)) call->number = ++number_;
     queue_.push_back(std::move(call));
@@ -95,7 +98,8 @@ void Core::loop() {
         break;
       }
       if (!open && stopping_) {
-        std::unique_ptr<Engine> engine = std::move(engine_);
+        std::unique_ptr<HostEngine> engine = std::move(engine_);
+        if (!orderly_) engine->leave_at_once();
         lock.unlock();
         engine.reset();
         lock.lock();

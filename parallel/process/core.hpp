@@ -27,12 +27,13 @@ struct CoreOptions {
 /// in order; sends and receives only start there, and complete in any order.
 class Core : public std::enable_shared_from_this<Core> {
  public:
-  Core(std::unique_ptr<Engine> engine, CoreOptions options);
+  Core(std::unique_ptr<HostEngine> engine, CoreOptions options);
   /// Starts the threads.
   void start();
   /// Runs what is queued, then ends the thread. After a failure the queue is empty. A thread that
-  /// an engine does not let go is left behind, with what it needs.
-  void stop() noexcept;
+  /// an engine does not let go is left behind, with what it needs. Not `orderly`: other ranks may
+  /// wait for this one for ever, so that it must not wait for them.
+  void stop(bool orderly) noexcept;
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
@@ -72,7 +73,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void to_device(const Memory& memory, const void* from);
   Stream& stream_of(Device device);
 
-  std::unique_ptr<Engine> engine_;  // used by the thread only, but for abort()
+  std::unique_ptr<HostEngine> engine_;  // used by the thread only, but for abort()
   const CoreOptions options_;
   const int rank_, size_;
   std::unique_ptr<Monitor> monitor_;
@@ -85,6 +86,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::thread::id worker_;                                  // with the mutex
   std::uint64_t number_ = 0;                                // with the mutex
   bool stopping_ = false, running_ = false;                 // with the mutex
+  bool orderly_ = true;  // with the mutex
   Clock::time_point failed_at_ = Clock::time_point::max();  // with the mutex
 
   // of the thread

@@ -86,7 +86,7 @@ void Core::run_collective(Call& call, Collectives& collectives) {
 
 std::shared_ptr<Core> Core::split(int color, int key) {
   struct Made {
-    std::unique_ptr<Engine> engine;
+    std::unique_ptr<HostEngine> engine;
     std::string prefix;
   };
   const auto made = std::make_shared<Made>();

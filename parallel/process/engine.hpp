@@ -63,6 +63,45 @@ struct BraidEngineText {
   std::size_t capacity;
 };
 
+/// Rank 0's store, for engines that need it to meet. 0: done; 1: an error, as a text. `get` waits
+/// for the key up to `seconds`; it sets `size` to that of the value, which it writes to `value`.
+struct BraidEngineStore {
+  void* context;
+  std::int32_t (*set)(void* context, const char* key, const void* value, std::size_t size,
+                      BraidEngineText error);
+  std::int32_t (*get)(void* context, const char* key, double seconds, void* value,
+                      std::size_t capacity, std::size_t* size, BraidEngineText error);
+};
+
+struct BraidEngineOpen {
+  std::int32_t rank, size;  // -1: the engine says
+  const char* address;      // numeric, of this host's interface to use
+  double timeout;           // seconds
+  std::int64_t largest;     // elements that one call of the engine's library takes; 0: its limit
+  BraidEngineStore store;
+};
+
+/// What a module exports: `const BraidEngineTable* braid_engine()`. Handles are opaque. run and test
+/// return a BraidEngineResult. abort may be called from any thread, the others from one at a time.
+struct BraidEngineTable {
+  std::uint32_t version;
+  std::int32_t may_write;  // see HostEngine::may_write
+  const char* name;        // "mpi"
+  void (*library)(BraidEngineText text);  // "Open MPI 4.1.4"
+  void* (*open)(const BraidEngineOpen* options, BraidEngineText error);
+  std::int32_t (*rank)(void* engine);
+  std::int32_t (*size)(void* engine);
+  std::int32_t (*run)(void* engine, const BraidEngineCall* call, const BraidEnginePoll* poll,
+                      BraidEngineText error);
+  void* (*start)(void* engine, const BraidEngineCall* call, BraidEngineText error);
+  std::int32_t (*test)(void* engine, void* request, BraidEngineText error);
+  // null without a text for a negative color
+  void* (*split)(void* engine, const char* id, std::int32_t color, std::int32_t rank,
+                 std::int32_t size, BraidEngineText error);
+  void (*abort)(void* engine);
+  void (*close)(void* engine, std::int32_t orderly);  // 0: other ranks may be gone
+};
+
 }  // extern "C"
 
 /// An error of an engine has a text; being stopped has none.
@@ -72,11 +111,11 @@ struct EngineResult {
 };
 
 /// One rank's end of an engine.
-class Engine {
+class HostEngine {
  public:
-  virtual ~Engine() = default;
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
+  virtual ~HostEngine() = default;
+  HostEngine(const HostEngine&) = delete;
+  HostEngine& operator=(const HostEngine&) = delete;
 
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int size() const noexcept = 0;
@@ -89,15 +128,17 @@ class Engine {
   virtual EngineResult test(void* request) = 0;
   /// A collective of all ranks: an engine of those with the same color, null for a negative one.
   /// `id` is the same on all ranks and unique; `rank` and `size` are those in the new group.
-  virtual std::unique_ptr<Engine> split(const std::string& id, int color, int rank, int size,
+  virtual std::unique_ptr<HostEngine> split(const std::string& id, int color, int rank, int size,
                                         const BraidEnginePoll& poll, EngineResult& result) = 0;
   /// Makes a running call return soon. Any thread may call it. No call is made afterwards.
   virtual void abort() noexcept = 0;
+  /// Before the end: other ranks may be gone, so that nothing may wait for them.
+  virtual void leave_at_once() noexcept {}
   /// True if after an error or stop the engine may still write to memory of unfinished calls.
   [[nodiscard]] virtual bool may_write() const noexcept { return false; }
 
  protected:
-  Engine() = default;
+  HostEngine() = default;
 };
 
 }  // namespace braid::parallel::process

@@ -22,7 +22,7 @@ class Collectives {
  public:
   static constexpr std::size_t kGathered = 64 * 1024;
 
-  Collectives(Engine& engine, const BraidEnginePoll& poll) : engine_(engine), poll_(poll) {}
+  Collectives(HostEngine& engine, const BraidEnginePoll& poll) : engine_(engine), poll_(poll) {}
 
   void broadcast(void* data, std::size_t bytes, int root);
   void reduce(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op, int root);
@@ -40,7 +40,7 @@ class Collectives {
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(engine_.size()); }
   char* scratch(std::size_t bytes);
 
-  Engine& engine_;
+  HostEngine& engine_;
   BraidEnginePoll poll_;
   std::vector<char> scratch_;
 };

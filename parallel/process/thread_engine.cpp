@@ -46,7 +46,7 @@ struct Request {
   std::shared_ptr<Message> message;
 };
 
-class ThreadEngine final : public Engine {
+class ThreadEngine final : public HostEngine {
  public:
   ThreadEngine(std::shared_ptr<Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
   [[nodiscard]] int rank() const noexcept override { return rank_; }
@@ -109,7 +109,7 @@ class ThreadEngine final : public Engine {
     return {};
   }
 
-  std::unique_ptr<Engine> split(const std::string& id, int color, int rank, int size,
+  std::unique_ptr<HostEngine> split(const std::string& id, int color, int rank, int size,
                                 const BraidEnginePoll&, EngineResult&) override {
     if (color < 0) return nullptr;
     const std::lock_guard lock(group_->mutex);

@@ -26,7 +26,10 @@ struct ProcessOptions {
   std::string token = {};      ///< shared secret of the store; needed beyond loopback
   std::optional<Device> device =
       {};                ///< default: cuda:<local rank> where there are GPUs, else cpu:0
-  double timeout = 600;  ///< seconds that a collective may take
+  double timeout = 600;  ///< seconds that a collective may take; also BRAID_TIMEOUT
+  /// Compare op, shape and dtype of all ranks before each collective. Without it, calls that differ
+  /// are undefined.
+  bool check_collectives = true;
 };
 
 /// This process as one of the ranks of a job. Started without a launcher it is a world of one rank,

@@ -3,15 +3,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
-namespace bench {
+namespace braid {
 
 /// SHA-256 (FIPS 180-4) of data added in any number of pieces.
 class Sha256 {
  public:
   void add(const void* data, std::size_t bytes);
-  /// Returns 64 hexadecimal digits. Do not call add() afterwards.
-  [[nodiscard]] std::string hex();
+  /// Ends the hash: call only one of these, once.
+  [[nodiscard]] std::array<unsigned char, 32> digest();
+  [[nodiscard]] std::string hex();  ///< 64 hexadecimal digits
 
  private:
   void block(const unsigned char* bytes);
@@ -21,4 +23,7 @@ class Sha256 {
   std::uint64_t total_ = 0;
 };
 
-}  // namespace bench
+/// HMAC-SHA-256 (RFC 2104): proves that the key is known, without showing it.
+[[nodiscard]] std::array<unsigned char, 32> hmac_sha256(std::string_view key, std::string_view text);
+
+}  // namespace braid

@@ -1,4 +1,4 @@
-#include "support/sha256.hpp"
+#include <braid/core/internal/io/sha256.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace bench {
+namespace braid {
 namespace {
 
 /// The first 32 bits of the fractional parts of the cube roots of the first 64 primes. long double
@@ -66,7 +66,7 @@ void Sha256::add(const void* data, std::size_t bytes) {
   }
 }
 
-std::string Sha256::hex() {
+std::array<unsigned char, 32> Sha256::digest() {
   const std::uint64_t bits = total_ * 8;
   const unsigned char end = 0x80, zero = 0;
   add(&end, 1);
@@ -74,13 +74,43 @@ std::string Sha256::hex() {
   std::array<unsigned char, 8> length{};
   for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(bits >> (56 - 8 * i));
   add(length.data(), length.size());
+  std::array<unsigned char, 32> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<unsigned char>(state_[i / 4] >> (24 - 8 * (i % 4)));
+  return bytes;
+}
+
+std::string Sha256::hex() {
   std::string text;
-  for (const std::uint32_t word : state_) {
-    char digits[9];
-    std::snprintf(digits, sizeof digits, "%08x", word);
+  for (const unsigned char byte : digest()) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
     text += digits;
   }
   return text;
 }
 
-}  // namespace bench
+std::array<unsigned char, 32> hmac_sha256(std::string_view key, std::string_view text) {
+  constexpr std::size_t kBlock = 64;
+  std::array<unsigned char, kBlock> inner{}, outer{};
+  if (key.size() > kBlock) {
+    Sha256 hash;
+    hash.add(key.data(), key.size());
+    const auto digest = hash.digest();
+    std::copy(digest.begin(), digest.end(), inner.begin());
+  } else {
+    std::copy(key.begin(), key.end(), inner.begin());
+  }
+  outer = inner;
+  for (unsigned char& byte : inner) byte ^= 0x36;
+  for (unsigned char& byte : outer) byte ^= 0x5c;
+  Sha256 first, second;
+  first.add(inner.data(), inner.size());
+  first.add(text.data(), text.size());
+  const auto digest = first.digest();
+  second.add(outer.data(), outer.size());
+  second.add(digest.data(), digest.size());
+  return second.digest();
+}
+
+}  // namespace braid

@@ -1,0 +1,198 @@
+#include "process/module_engine.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include <braid/core/error.hpp>
+
+namespace braid::parallel::process {
+namespace {
+
+constexpr std::size_t kTextBytes = 2048;
+
+/// A text that a module writes.
+struct Text {
+  std::array<char, kTextBytes> bytes{};
+  [[nodiscard]] BraidEngineText out() { return {bytes.data(), bytes.size()}; }
+  [[nodiscard]] std::string text() const {
+    return {bytes.data(), ::strnlen(bytes.data(), bytes.size() - 1)};
+  }
+};
+
+void write(BraidEngineText to, std::string_view text) {
+  if (to.capacity == 0) return;
+  const std::size_t n = std::min(text.size(), to.capacity - 1);
+  std::memcpy(to.data, text.data(), n);
+  to.data[n] = '\0';
+}
+
+std::int32_t store_set(void* context, const char* key, const void* value, std::size_t size,
+                       BraidEngineText error) {
+  try {
+    static_cast<Store*>(context)->set(key, {static_cast<const char*>(value), size});
+    return 0;
+  } catch (const std::exception& e) {
+    write(error, e.what());
+    return 1;
+  }
+}
+
+std::int32_t store_get(void* context, const char* key, double seconds, void* value,
+                       std::size_t capacity, std::size_t* size, BraidEngineText error) {
+  try {
+    const std::string got = static_cast<Store*>(context)->wait(
+        key, Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                std::chrono::duration<double>(seconds)));
+    *size = got.size();
+    if (got.size() > capacity) return write(error, "the value is too long"), 1;
+    std::memcpy(value, got.data(), got.size());
+    return 0;
+  } catch (const std::exception& e) {
+    write(error, e.what());
+    return 1;
+  }
+}
+
+class ModuleEngine final : public HostEngine {
+ public:
+  ModuleEngine(const BraidEngineTable& table, void* engine, std::shared_ptr<Store> store)
+      : table_(table), engine_(engine), store_(std::move(store)) {}
+  ~ModuleEngine() override { table_.close(engine_, orderly_ ? 1 : 0); }
+  [[nodiscard]] int rank() const noexcept override { return table_.rank(engine_); }
+  [[nodiscard]] int size() const noexcept override { return table_.size(engine_); }
+  EngineResult run(const BraidEngineCall& call, const BraidEnginePoll& poll) override {
+    Text text;
+    const auto result = static_cast<BraidEngineResult>(table_.run(engine_, &call, &poll, text.out()));
+    return {result, text.text()};
+  }
+  void* start(const BraidEngineCall& call, std::string& error) override {
+    Text text;
+    void* const request = table_.start(engine_, &call, text.out());
+    if (request == nullptr) error = text.text();
+    return request;
+  }
+  EngineResult test(void* request) override {
+    Text text;
+    const auto result = static_cast<BraidEngineResult>(table_.test(engine_, request, text.out()));
+    return {result, result == kBraidPending ? std::string() : text.text()};
+  }
+  std::unique_ptr<HostEngine> split(const std::string& id, int color, int rank, int size,
+                                const BraidEnginePoll&, EngineResult& result) override {
+    Text text;
+    void* const part = table_.split(engine_, id.c_str(), color, rank, size, text.out());
+    if (part != nullptr) return std::make_unique<ModuleEngine>(table_, part, store_);
+    if (color >= 0) result = {kBraidFailed, text.text()};
+    return nullptr;
+  }
+  void abort() noexcept override {
+    orderly_ = false;
+    table_.abort(engine_);
+  }
+  void leave_at_once() noexcept override { orderly_ = false; }
+  [[nodiscard]] bool may_write() const noexcept override { return table_.may_write != 0; }
+
+ private:
+  const BraidEngineTable& table_;
+  void* engine_;
+  std::shared_ptr<Store> store_;  // lives as long as the engine
+  std::atomic<bool> orderly_{true};
+};
+
+/// The folder of the library or program that contains this function.
+std::string own_folder() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
+    return ".";
+  std::string path = info.dli_fname;
+  if (char real[4096]; path.find('/') == std::string::npos) {  // a program found by PATH
+    const ssize_t n = ::readlink("/proc/self/exe", real, sizeof real);
+    if (n > 0) path.assign(real, static_cast<std::size_t>(n));
+  }
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+std::vector<std::string> folders() {
+  std::vector<std::string> list;
+  if (const char* const paths = std::getenv("BRAID_MODULE_PATH"); paths != nullptr && *paths != 0) {
+    std::string_view rest = paths;
+    while (!rest.empty()) {
+      const auto colon = std::min(rest.find(':'), rest.size());
+      if (colon > 0) list.emplace_back(rest.substr(0, colon));
+      rest.remove_prefix(std::min(colon + 1, rest.size()));
+    }
+    return list;
+  }
+  list.push_back(own_folder());
+  list.push_back(own_folder() + "/braid");
+#ifdef BRAID_MODULE_FOLDER
+  list.emplace_back(BRAID_MODULE_FOLDER);
+#endif
+  return list;
+}
+
+std::string file_of(const std::string& folder, const std::string& name) {
+  return folder + "/braid_" + name + ".so";
+}
+
+}  // namespace
+
+bool has_module(const std::string& name) {
+  for (const std::string& folder : folders())
+    if (::access(file_of(folder, name).c_str(), R_OK) == 0) return true;
+  return false;
+}
+
+const BraidEngineTable& open_module(const std::string& name) {
+  std::string tried;
+  for (const std::string& folder : folders()) {
+    const std::string file = file_of(folder, name);
+    tried += (tried.empty() ? "" : ", ") + folder;
+    if (::access(file.c_str(), R_OK) != 0) continue;
+    // MPI's own plug-ins look for the symbols of its library.
+    void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      const char* const why = ::dlerror();
+      throw CommError(str("engine ", name, ": ", file, " cannot be opened: ",
+                          why == nullptr ? "no reason given" : why));
+    }
+    using Get = const BraidEngineTable* (*)();
+    const auto get = reinterpret_cast<Get>(::dlsym(library, "braid_engine"));
+    const BraidEngineTable* const table = get == nullptr ? nullptr : get();
+    if (table == nullptr || table->version != kEngineVersion)
+      throw CommError(str("engine ", name, ": expected ", file, " to have version ", kEngineVersion,
+                          " of the engine's table, got ",
+                          table == nullptr ? std::string("none") : std::to_string(table->version)));
+    return *table;
+  }
+  throw CommError(str("engine ", name, ": expected braid_", name, ".so in one of ", tried,
+                      ", got none; it is built where the library's package is installed, and "
+                      "BRAID_MODULE_PATH names its folder"));
+}
+
+std::string library_of(const BraidEngineTable& table) {
+  Text text;
+  table.library(text.out());
+  return text.text();
+}
+
+std::unique_ptr<HostEngine> open_engine(const BraidEngineTable& table, const ModuleOptions& options) {
+  Text text;
+  const BraidEngineOpen open{options.rank,
+                             options.size,
+                             options.address.c_str(),
+                             options.timeout,
+                             options.largest,
+                             {options.store.get(), &store_set, &store_get}};
+  void* const engine = table.open(&open, text.out());
+  if (engine == nullptr) throw CommError(str("engine ", table.name, ": ", text.text()));
+  return std::make_unique<ModuleEngine>(table, engine, options.store);
+}
+
+}  // namespace braid::parallel::process

@@ -1,0 +1,135 @@
+#include "process/store_client.hpp"
+
+#include <thread>
+
+#include <braid/core/error.hpp>
+
+namespace braid::parallel::process {
+namespace {
+
+Clock::time_point after(double seconds) {
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+constexpr std::size_t kValueAt = 9;  // in an answer, after status and age
+
+}  // namespace
+
+StoreClient::StoreClient(const Address& address, int port, const std::string& token, int rank,
+                         int size, Clock::time_point deadline, double limit)
+    : where_(str(address.text, " port ", port)), limit_(limit) {
+  socket_ = connect_to(address, port, deadline);
+  const auto fail = [&](const std::string& why) -> CommError {
+    return CommError(str("rank ", rank, ": the store of rank 0 at ", where_, ": ", why));
+  };
+  try {
+    const std::string hello = receive(socket_, wire::kHello, deadline);
+    if (!hello.starts_with(wire::kMagic)) throw fail("another program listens there");
+    const std::string server_nonce = hello.substr(wire::kMagic.size()),
+                      nonce = wire::random_bytes();
+    const auto r = static_cast<std::uint32_t>(rank), n = static_cast<std::uint32_t>(size);
+    std::string reply(wire::kMagic);
+    wire::put_u32(reply, r);
+    wire::put_u32(reply, n);
+    reply += nonce + wire::proof(token, "client", server_nonce, nonce, r, n);
+    send_all(socket_, reply, deadline);
+    if (receive(socket_, 1, deadline) != std::string(1, '\0')) {
+      const std::uint32_t length = wire::Reader(receive(socket_, 4, deadline)).u32();
+      throw fail("refused: " + receive(socket_, std::min<std::size_t>(length, wire::kMaxRefusal),
+                                       deadline));
+    }
+    if (!wire::same_secret(receive(socket_, wire::kProof, deadline),
+                           wire::proof(token, "server", server_nonce, nonce, r, n)))
+      throw fail("it does not know the token (BRAID_TOKEN)");
+  } catch (const CommTimeoutError& e) {
+    throw CommTimeoutError(fail(e.what()).what());
+  } catch (const CommError& e) {
+    if (std::string_view(e.what()).starts_with("rank ")) throw;
+    throw fail(e.what());
+  }
+}
+
+StoreClient::~StoreClient() {
+  try {
+    (void)request(wire::Op::leave, "leave");
+  } catch (...) {  // it has ended already
+  }
+}
+
+std::string StoreClient::own_address() const { return local_address(socket_).text; }
+
+std::string StoreClient::request(wire::Op op, std::string_view key, std::string_view a,
+                                 std::string_view b) {
+  if (key.empty() || key.size() > kMaxKey || a.size() > kMaxValue || b.size() > kMaxValue)
+    throw ArgumentError(str("store: expected a key of 1 to ", kMaxKey,
+                            " bytes and values of at most ", kMaxValue, ", got ", key.size(), ", ",
+                            a.size(), " and ", b.size()));
+  const Clock::time_point deadline = after(limit_);
+  const std::unique_lock lock(mutex_, deadline);
+  if (!lock) throw CommError("the store of rank 0 is busy");
+  if (!broken_.empty()) throw CommError(broken_);
+  std::string text;
+  text += static_cast<char>(op);
+  wire::put_text(text, key);
+  wire::put_text(text, a);
+  wire::put_text(text, b);
+  std::string framed;
+  wire::put_u32(framed, static_cast<std::uint32_t>(text.size()));
+  std::string answer;
+  try {
+    send_all(socket_, framed + text, deadline);
+    const std::uint32_t length = wire::Reader(receive(socket_, 4, deadline)).u32();
+    if (length < kValueAt || length > wire::kMaxAnswer) throw CommError("it sends another protocol");
+    answer = receive(socket_, length, deadline);
+  } catch (const CommError& e) {
+    broken_ = str("rank 0, whose store is at ", where_, ", has stopped, died or left: ", e.what());
+    socket_.close();
+    throw CommError(broken_);
+  }
+  if (static_cast<wire::Status>(answer[0]) == wire::Status::error)
+    throw ArgumentError(answer.substr(kValueAt));
+  return answer;
+}
+
+void StoreClient::set(std::string_view key, std::string_view value) {
+  (void)request(wire::Op::set, key, value);
+}
+
+std::optional<Store::Entry> StoreClient::get(std::string_view key) {
+  const std::string answer = request(wire::Op::get, key);
+  if (static_cast<wire::Status>(answer[0]) == wire::Status::none) return {};
+  wire::Reader reader(answer);
+  reader.u8();
+  const auto age = static_cast<double>(reader.u64()) / 1e6;
+  return Entry{answer.substr(kValueAt), age};
+}
+
+std::string StoreClient::wait(std::string_view key, Clock::time_point deadline) {
+  for (auto pause = std::chrono::milliseconds(1);;
+       pause = std::min(pause * 2, std::chrono::milliseconds(50))) {
+    if (auto entry = get(key)) return std::move(entry->value);
+    if (Clock::now() >= deadline)
+      throw CommTimeoutError(str("store: expected '", key, "' before the deadline, got none"));
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+std::int64_t StoreClient::add(std::string_view key, std::int64_t delta) {
+  std::string number;
+  wire::put_u64(number, static_cast<std::uint64_t>(delta));
+  const std::string answer = request(wire::Op::add, key, number);
+  return static_cast<std::int64_t>(
+      wire::Reader(std::string_view(answer).substr(kValueAt)).u64());
+}
+
+std::string StoreClient::compare_set(std::string_view key, std::string_view expected,
+                                     std::string_view value) {
+  return request(wire::Op::compare_set, key, expected, value).substr(kValueAt);
+}
+
+void StoreClient::append(std::string_view key, std::string_view text) {
+  (void)request(wire::Op::append, key, text);
+}
+
+}  // namespace braid::parallel::process

@@ -1,0 +1,43 @@
+#pragma once
+#include <mutex>
+#include <string>
+
+#include "process/socket.hpp"
+#include "process/store_wire.hpp"
+
+namespace braid::parallel::process {
+
+/// The store of rank 0, as the other ranks use it. A request that is not answered within `limit`
+/// seconds ends the connection; every later request throws at once.
+class StoreClient final : public Store {
+ public:
+  /// Throws    CommTimeoutError if rank 0 does not listen before the deadline, CommError if it
+  ///           refuses this rank, or does not know the token
+  StoreClient(const Address& address, int port, const std::string& token, int rank, int size,
+              Clock::time_point deadline, double limit);
+  /// Says farewell.
+  ~StoreClient() override;
+
+  /// The numeric address of this host on the way to rank 0.
+  [[nodiscard]] std::string own_address() const;
+
+  void set(std::string_view key, std::string_view value) override;
+  std::optional<Entry> get(std::string_view key) override;
+  std::string wait(std::string_view key, Clock::time_point deadline) override;
+  std::int64_t add(std::string_view key, std::int64_t delta) override;
+  std::string compare_set(std::string_view key, std::string_view expected,
+                          std::string_view value) override;
+  void append(std::string_view key, std::string_view text) override;
+
+ private:
+  /// Returns the answer: status, age, value.
+  std::string request(wire::Op op, std::string_view key, std::string_view a = {},
+                      std::string_view b = {});
+  const std::string where_;
+  const double limit_;
+  std::timed_mutex mutex_;
+  Socket socket_;
+  std::string broken_;  // why the connection has ended; with the mutex
+};
+
+}  // namespace braid::parallel::process
