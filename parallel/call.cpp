@@ -116,10 +116,10 @@ std::vector<std::vector<Tensor>> Call::replicate_module() {
     cache_->note({});  // a call with one part sends nothing
   }
   const std::shared_ptr<ReplicatedParameters> parameters = kept_->replicated_parameters();
-  std::vector<std::vector<Tensor>> replicas = replicate_leaves(
-      module_, devices_,
-      {cache_, parameters.get(), options_.virtual_replicas > 0, options_.bucket_bytes,
-       share_ ? share_->take : TakeParts()});
+  std::vector<std::vector<Tensor>> replicas =
+      replicate_leaves(module_, devices_,
+                       {cache_, parameters.get(), options_.virtual_replicas > 0,
+                        options_.bucket_bytes, share_ ? share_->take : TakeParts()});
   if (options_.merge_buffers == MergeBuffers::replica0) return replicas;
   for (const std::vector<Tensor>& leaves : replicas) {
     std::vector<BufferState>& buffers = buffers_.emplace_back();

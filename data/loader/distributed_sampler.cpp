@@ -29,7 +29,7 @@ std::int64_t DistributedSampler::count(std::int64_t size, std::int64_t batch_siz
             "each of ",
             size_, " ranks, got ", rest, " (", size, " items in batches of ", global,
             "); drop_last = true leaves it out"));
-  // rest < batch_size * size_, so the products do not overflow where rest * size_ does not
+  // ⌊(rank + 1) rest / size⌋ - ⌊rank rest / size⌋, without an overflow
   return whole + rest / size_ * (rank_ + 1) - rest / size_ * rank_ +
          (rest % size_ * (rank_ + 1) / size_ - rest % size_ * rank_ / size_);
 }

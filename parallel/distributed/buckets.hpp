@@ -17,8 +17,8 @@ struct BucketPlan {
 };
 
 /// Divides the parameters into buckets, in this order, separately by dtype. A bucket is closed when
-/// it has reached `first_bytes` (the first of a dtype) or `bytes`. Buckets are in the order in which
-/// they are complete.
+/// it has reached `first_bytes` (the first of a dtype) or `bytes`. Buckets are in the order in
+/// which they are complete.
 [[nodiscard]] std::vector<BucketPlan> plan_buckets(std::span<const Tensor> parameters,
                                                    std::span<const std::size_t> order,
                                                    std::size_t first_bytes, std::size_t bytes);
@@ -26,9 +26,9 @@ struct BucketPlan {
 /// A bucket with its memory.
 struct Bucket {
   BucketPlan plan;
-  Tensor buffer;             ///< [plan.numel + extra]
+  Tensor buffer;              ///< [plan.numel + extra]
   std::vector<Tensor> views;  ///< of each parameter, with separate version counters
-  std::size_t pending = 0;   ///< gradients to come
+  std::size_t pending = 0;    ///< gradients to come
 };
 /// Allocates zeros. `extra` elements follow the gradients.
 [[nodiscard]] Bucket make_bucket(BucketPlan plan, std::span<const Tensor> parameters,

@@ -34,8 +34,9 @@ std::string wrong_with(const tree::Flat& module, const DistributedOptions& optio
                  "' with strides ", t.strides());
   }
   return any ? std::string()
-             : std::string("is not needed when a module doesn't have any parameter that requires a "
-                           "gradient: expected at least one, got none");
+             : std::string(
+                   "is not needed when a module doesn't have any parameter that requires a "
+                   "gradient: expected at least one, got none");
 }
 
 void check_options(const DistributedOptions& options) {
@@ -46,7 +47,8 @@ void check_options(const DistributedOptions& options) {
     throw ArgumentError(str(kName,
                             ": expected a hook or virtual_replicas, got both: the sum of a hook "
                             "depends on the number of ranks"));
-  if (options.bucket_bytes == 0) throw ArgumentError(str(kName, ": expected bucket_bytes > 0, got 0"));
+  if (options.bucket_bytes == 0)
+    throw ArgumentError(str(kName, ": expected bucket_bytes > 0, got 0"));
 }
 
 /// The rows of the batch: those of the first tensor that has the dim. -1: there are none.
@@ -82,9 +84,9 @@ distributed::VirtualShare share_rows(ProcessCommunicator& ranks, int virtual_rep
     const std::int64_t want = share.row(of.end) - share.row(of.begin),
                        got = all[static_cast<std::size_t>(rank)][0];
     if (want != got)
-      throw ArgumentError(str(kName, ": expected ", want, " of ", share.rows, " rows on rank ", rank,
-                              ", those of its virtual replicas ", of.begin, " to ", of.end - 1,
-                              " of ", share.replicas, ", got ", got,
+      throw ArgumentError(str(kName, ": expected ", want, " of ", share.rows, " rows on rank ",
+                              rank, ", those of its virtual replicas ", of.begin, " to ",
+                              of.end - 1, " of ", share.replicas, ", got ", got,
                               " (DistributedSampler with consecutive = true deals them, if the "
                               "number of ranks divides virtual_replicas)"));
   }
@@ -195,8 +197,8 @@ Distributed::Forward::Forward(const Distributed& of, const tree::Flat& module,
     state.reducer->set_delayed(false);
   }
   if (state.deterministic()) {
-    const distributed::VirtualShare share = share_rows(
-        *state.ranks, state.virtual_replicas, rows_of(batch, state.dim, state.dims));
+    const distributed::VirtualShare share =
+        share_rows(*state.ranks, state.virtual_replicas, rows_of(batch, state.dim, state.dims));
     const distributed::Interval mine = share.mine();
     RankShare& of_call = inside_->share.emplace();
     for (std::int64_t v = mine.begin; v < mine.end; ++v)
@@ -219,11 +221,11 @@ Distributed::Forward::Forward(const Distributed& of, const tree::Flat& module,
     return;
   }
   if (state.broadcast_buffers && reduces)
-    distributed::broadcast_values(*state.ranks, distributed::tensors_of(module, false), root, false);
+    distributed::broadcast_values(*state.ranks, distributed::tensors_of(module, false), root,
+                                  false);
   if (!inside_->world) inside_->world = std::make_shared<distributed::World>();
   inside_->world->ranks = state.ranks;
-  inside_->world->refuses =
-      state.joining && !state.joining->options.throw_on_early_termination;
+  inside_->world->refuses = state.joining && !state.joining->options.throw_on_early_termination;
   const Device device = parameters.front().device();
   inside_->scope.emplace(inside_->world, device, !state.deterministic() && state.devices == 1);
 }

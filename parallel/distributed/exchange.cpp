@@ -23,8 +23,7 @@ std::vector<std::vector<std::int64_t>> exchange_numbers(ProcessCommunicator& ran
 std::vector<std::string> exchange_texts(ProcessCommunicator& ranks, const std::string& mine,
                                         std::string_view name) {
   std::vector<std::int64_t> lengths;
-  for (const auto& list :
-       exchange_numbers(ranks, {static_cast<std::int64_t>(mine.size())}, name))
+  for (const auto& list : exchange_numbers(ranks, {static_cast<std::int64_t>(mine.size())}, name))
     lengths.push_back(list.front());
   const std::int64_t longest = std::max<std::int64_t>(*std::ranges::max_element(lengths), 1);
   const Tensor in = make_tensor({longest}, DType::uint8, Device()),

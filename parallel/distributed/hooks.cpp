@@ -8,8 +8,7 @@ namespace {
 HookResult compress(ProcessCommunicator& ranks, const GradientBucket& bucket, DType dtype) {
   if (size_of(bucket.buffer.dtype()) <= size_of(dtype)) return all_reduce_hook(ranks, bucket);
   const NoGrad guard;
-  const Tensor sent =
-      (bucket.buffer / static_cast<double>(ranks.size())).to(dtype).contiguous();
+  const Tensor sent = (bucket.buffer / static_cast<double>(ranks.size())).to(dtype).contiguous();
   const Work work = ranks.start_all_reduce(sent, ReduceOp::sum, "compressed bucket");
   return {work, [sent] { return sent; }};  // copied back into the bucket's dtype
 }

@@ -58,12 +58,13 @@ bool Distributed::State::follow(const tree::Flat& module) {
 
 void Distributed::begin_join(const JoinOptions& options) const {
   if (state_->deterministic())
-    throw ArgumentError(
-        str("DistributedDataParallel: join: expected no virtual_replicas, got ",
-            state_->virtual_replicas, ": every rank needs its rows of every batch"));
+    throw ArgumentError(str("DistributedDataParallel: join: expected no virtual_replicas, got ",
+                            state_->virtual_replicas,
+                            ": every rank needs its rows of every batch"));
   if (state_->hooked)
     throw ArgumentError(
-        "DistributedDataParallel: join: expected no hook, got one, whose collectives a rank without "
+        "DistributedDataParallel: join: expected no hook, got one, whose collectives a rank "
+        "without "
         "data cannot know");
   if (state_->joining)
     throw ArgumentError("DistributedDataParallel: join: expected no other open join, got one");

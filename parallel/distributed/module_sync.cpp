@@ -65,12 +65,11 @@ void compare_models(ProcessCommunicator& ranks, const tree::Flat& module,
     const std::vector<std::string> got = lines_of(texts[rank]);
     for (std::size_t i = 0; i < std::max(want.size(), got.size()); ++i) {
       if (i < want.size() && i < got.size() && want[i] == got[i]) continue;
-      throw ArgumentError(str(kName, ": expected the same model on all ranks, got ",
-                              i < got.size() ? got[i] : std::string("no further parameter"),
-                              " on rank ", rank, " and ",
-                              i < want.size() ? want[i] : std::string("no further parameter"),
-                              " on rank 0 (", got.size(), " and ", want.size(),
-                              " parameters and buffers)"));
+      throw ArgumentError(
+          str(kName, ": expected the same model on all ranks, got ",
+              i < got.size() ? got[i] : std::string("no further parameter"), " on rank ", rank,
+              " and ", i < want.size() ? want[i] : std::string("no further parameter"),
+              " on rank 0 (", got.size(), " and ", want.size(), " parameters and buffers)"));
     }
   }
 }
@@ -97,7 +96,8 @@ void broadcast_values(ProcessCommunicator& ranks, std::span<const Tensor> tensor
     for (std::size_t begin = 0, end = 0; begin < list.size(); begin = end) {
       std::int64_t numel = 0;
       std::size_t bytes = 0;
-      for (; end < list.size() && (end == begin || bytes + bytes_of(list[end]) <= kFlatBytes); ++end) {
+      for (; end < list.size() && (end == begin || bytes + bytes_of(list[end]) <= kFlatBytes);
+           ++end) {
         numel += list[end].numel();
         bytes += bytes_of(list[end]);
       }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -19,8 +20,8 @@ namespace {
 struct OfBucket {
   std::int64_t numel = -1;
   std::int64_t steps = 0;
-  Tensor error;             ///< what the last step has lost, flat
-  std::vector<Tensor> q;    ///< the right factor of each compressed matrix
+  Tensor error;           ///< what the last step has lost, flat
+  std::vector<Tensor> q;  ///< the right factor of each compressed matrix
 };
 
 struct Matrix {
@@ -29,16 +30,29 @@ struct Matrix {
   std::int64_t rank;
 };
 
-/// Gram-Schmidt, in place. A column that is zero up to rounding stays so.
+/// The norm of each column: [1, columns].
+Tensor norms_of(const Tensor& p) { return sqrt((p * p).sum({0}, true)); }
+
+/// Gram-Schmidt, in place. A column that depends on those before it, up to rounding, becomes zero.
 void orthogonalise(const Tensor& p) {
-  constexpr double kSmall = 1e-8;
+  constexpr double kSmall = 1e-5;  // of the column's own norm
+  const Tensor least = norms_of(p) * kSmall;
   for (std::int64_t c = 0; c < p.size(1); ++c) {
     const Tensor column = p.narrow(1, c, 1);
-    column.div_(sqrt((column * column).sum()) + kSmall);
-    if (c + 1 == p.size(1)) break;
-    const Tensor rest = p.narrow(1, c + 1, p.size(1) - c - 1);
-    rest.sub_(column * (column * rest).sum({0}, true));
+    for (int again = 0; c > 0 && again < 2; ++again) {  // the second time against rounding
+      const Tensor before = p.narrow(1, 0, c);
+      column.sub_(matmul(before, matmul(before.t(), column)));
+    }
+    const Tensor norm = norms_of(column);
+    const Tensor kept = gt(norm, least.narrow(1, c, 1)).to(p.dtype());
+    column.mul_(kept / (norm + (1 - kept)));
   }
+}
+
+/// Replaces the columns of zeros by random ones, the same on all ranks: a zero column would stay.
+void fill_zero_columns(const Tensor& q, std::uint64_t seed) {
+  const Tensor zero = eq(norms_of(q), 0).to(q.dtype());
+  q.add_(zero * randn(q.shape(), {.device = q.device(), .dtype = q.dtype(), .seed = seed}));
 }
 
 /// Lays tensors out in one flat tensor, and returns their parts.
@@ -71,11 +85,11 @@ PowerSgd::PowerSgd(const PowerSgdOptions& options) : state_(std::make_shared<Sta
     throw ArgumentError(str("PowerSgd: expected matrix_approximation_rank >= 1, got ",
                             options.matrix_approximation_rank));
   if (options.start_powerSGD_iter < 0)
-    throw ArgumentError(str("PowerSgd: expected start_powerSGD_iter >= 0, got ",
-                            options.start_powerSGD_iter));
+    throw ArgumentError(
+        str("PowerSgd: expected start_powerSGD_iter >= 0, got ", options.start_powerSGD_iter));
   if (!(options.min_compression_rate > 0))
-    throw ArgumentError(str("PowerSgd: expected min_compression_rate > 0, got ",
-                            options.min_compression_rate));
+    throw ArgumentError(
+        str("PowerSgd: expected min_compression_rate > 0, got ", options.min_compression_rate));
   state_->options = options;
 }
 
@@ -102,7 +116,8 @@ HookResult PowerSgd::operator()(ProcessCommunicator& ranks, const GradientBucket
   // The buffer of the bucket gets the result; the matrices are views of `input`.
   const Tensor input = bucket.buffer.clone();
   if (options.use_error_feedback) {
-    if (!kept->error.defined()) kept->error = zeros(input.shape(), {.device = device, .dtype = dtype});
+    if (!kept->error.defined())
+      kept->error = zeros(input.shape(), {.device = device, .dtype = dtype});
     input.add_(kept->error);
   }
   std::vector<Matrix> matrices;
@@ -133,13 +148,14 @@ HookResult PowerSgd::operator()(ProcessCommunicator& ranks, const GradientBucket
     kept->q.clear();
     for (const Matrix& x : matrices) {
       // the same on all ranks
-      kept->q.push_back(randn({x.m.size(1), x.rank},
-                              {.device = device,
-                               .dtype = dtype,
-                               .seed = options.seed + 1000003 * bucket.index + x.index}));
+      kept->q.push_back(
+          randn({x.m.size(1), x.rank}, {.device = device,
+                                        .dtype = dtype,
+                                        .seed = options.seed + 1000003 * bucket.index + x.index}));
     }
   }
   for (std::size_t i = 0; i < matrices.size(); ++i) {
+    fill_zero_columns(kept->q[i], options.seed + static_cast<std::uint64_t>(kept->steps));
     orthogonalise(kept->q[i]);
     p.parts[i].copy_(matmul(matrices[i].m, kept->q[i]));
   }
@@ -163,8 +179,9 @@ HookResult PowerSgd::operator()(ProcessCommunicator& ranks, const GradientBucket
     works.push_back(ranks.start_all_reduce(q.flat, ReduceOp::mean, "bucket, Q"));
   }
   const Work last = works.empty() ? Work() : works.back();
-  return {last, [works, kept, input, matrices, whole, p, q, rest, feedback = options.use_error_feedback,
-                 buffer = bucket.buffer, gradients = bucket.gradients]() -> Tensor {
+  return {last,
+          [works, kept, input, matrices, whole, p, q, rest, feedback = options.use_error_feedback,
+           buffer = bucket.buffer, gradients = bucket.gradients]() -> Tensor {
             const NoGrad no_grad;
             for (const Work& work : works) work.wait();
             if (feedback) kept->error.copy_(input);

@@ -126,8 +126,8 @@ void Reducer::start_iteration() {
   if (!options_.deterministic) return;
   const auto blocks = static_cast<std::int64_t>(share_.blocks().size());
   for (const Bucket& b : buckets_)
-    trees_.push_back(zeros({blocks, b.plan.numel},
-                           {.device = b.buffer.device(), .dtype = b.plan.dtype}));
+    trees_.push_back(
+        zeros({blocks, b.plan.numel}, {.device = b.buffer.device(), .dtype = b.plan.dtype}));
 }
 
 bool Reducer::begin(std::span<const std::size_t> leaves) {
@@ -190,10 +190,10 @@ void Reducer::receive(std::size_t k, Tensor gradient) {
   const std::lock_guard lock(mutex_);
   const NoGrad guard;
   if (options_.deterministic && gradient.defined())
-    throw AutogradError(
-        str("backward: expected parameter '", names_[k],
-            "' to be used only inside of the model, as the virtual replicas need it, got a gradient "
-            "from outside"));
+    throw AutogradError(str(
+        "backward: expected parameter '", names_[k],
+        "' to be used only inside of the model, as the virtual replicas need it, got a gradient "
+        "from outside"));
   if (gradient.defined()) used_[k] = 1;
   arrivals_.push_back(k);
   received_[k] = std::move(gradient);

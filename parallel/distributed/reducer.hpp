@@ -120,9 +120,9 @@ class Reducer final : public GradientSink {
 
   // the graph
   bool rebuild_due_ = false, rebuilt_ = false, graph_known_ = false;
-  std::vector<char> used_;            // here, since the last reduction
+  std::vector<char> used_;             // here, since the last reduction
   std::vector<char> known_, reached_;  // static graph: the reached ones; those of this backward
-  std::vector<char> late_;            // get gradients in backwards inside of this one
+  std::vector<char> late_;             // get gradients in backwards inside of this one
   std::vector<char> used_anywhere_;
   std::vector<std::size_t> arrivals_;
 

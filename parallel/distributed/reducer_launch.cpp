@@ -26,8 +26,8 @@ void Reducer::launch(std::size_t b) {
   if (divisor_ != ranks_->size())
     gradients.mul_(static_cast<double>(ranks_->size()) / static_cast<double>(divisor_));
   const bool carries = last && vote_rides();
-  started_[b].work = ranks_->start_all_reduce(carries ? bucket.buffer : gradients, ReduceOp::mean,
-                                              name);
+  started_[b].work =
+      ranks_->start_all_reduce(carries ? bucket.buffer : gradients, ReduceOp::mean, name);
 }
 
 /// Sends part r of this rank's sums of blocks to rank r, which completes the tree for its part;
@@ -145,9 +145,9 @@ bool Reducer::take_parts(std::span<const Tensor> which, std::span<const Tensor> 
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const auto begin = static_cast<std::size_t>(blocks[b].begin - first),
                end = static_cast<std::size_t>(blocks[b].end - first);
-    const std::vector<Tensor> sums = reduce_tensors(
-        std::span(dense).subspan(begin * count, (end - begin) * count),
-        devices.subspan(begin, end - begin), true);
+    const std::vector<Tensor> sums =
+        reduce_tensors(std::span(dense).subspan(begin * count, (end - begin) * count),
+                       devices.subspan(begin, end - begin), true);
     for (std::size_t k = 0; k < count; ++k) {
       if (!sums[k].defined()) continue;
       const Place place = places_[numbers[k]];

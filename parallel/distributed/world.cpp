@@ -134,8 +134,8 @@ std::vector<Tensor> all_reduce_over(const std::shared_ptr<const World>& world,
                 for (std::size_t i = 0; i < dense.size(); ++i) {
                   const Tensor& t = like[i % like.size()];
                   if (!dense[i].defined())
-                    dense[i] = zeros(t.shape(), {.device = group[i / like.size()],
-                                                 .dtype = t.dtype()});
+                    dense[i] =
+                        zeros(t.shape(), {.device = group[i / like.size()], .dtype = t.dtype()});
                 }
                 return Grads(all_reduce_over(world, dense, group));
               });

@@ -45,9 +45,10 @@ void step_shares(ProcessCommunicator& ranks, optim::Optimizer* optimizer,
     if (error) std::rethrow_exception(error);
     for (std::size_t rank = 0; rank < texts.size(); ++rank)
       if (!texts[rank].empty())
-        throw Error(str("ZeroRedundancyOptimizer: step: expected all ranks to succeed, got a "
-                        "failure on rank ",
-                        rank, ": ", texts[rank], " (no parameter has changed)"));
+        throw Error(
+            str("ZeroRedundancyOptimizer: step: expected all ranks to succeed, got a "
+                "failure on rank ",
+                rank, ": ", texts[rank], " (no parameter has changed)"));
   }
   if (optimizer) optimizer->finish_step();
   if (ranks.size() == 1) return;

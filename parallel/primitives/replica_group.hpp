@@ -65,9 +65,7 @@ class ReplicaGroupScope final : public ReplicaGroup {
   ~ReplicaGroupScope() override;
   ReplicaGroupScope(const ReplicaGroupScope&) = delete;
   ReplicaGroupScope& operator=(const ReplicaGroupScope&) = delete;
-  [[nodiscard]] std::size_t size() const noexcept override {
-    return rendezvous_.size_of_world();
-  }
+  [[nodiscard]] std::size_t size() const noexcept override { return rendezvous_.size_of_world(); }
   [[nodiscard]] std::size_t rank() const noexcept override { return rank_; }
   [[nodiscard]] bool virtual_replicas() const noexcept override {
     return rendezvous_.virtual_replicas();

@@ -44,12 +44,11 @@ std::vector<std::vector<Tensor>> replicate_leaves(const tree::Flat& flat,
     }
   }
   if (how.parameters) how.parameters->refresh(distinct_parameters(flat));
-  std::vector<std::vector<Tensor>> copies =
-      broadcast_tensors(tensors, devices,
-                        {.cache = how.cache,
-                         .bucket_bytes = how.bucket_bytes,
-                         .fixed = how.virtual_replicas,
-                         .take = how.take});
+  std::vector<std::vector<Tensor>> copies = broadcast_tensors(tensors, devices,
+                                                              {.cache = how.cache,
+                                                               .bucket_bytes = how.bucket_bytes,
+                                                               .fixed = how.virtual_replicas,
+                                                               .take = how.take});
   // Each replica needs separate memory for in-place writes. The first one on a device uses the
   // copies themselves.
   for (std::size_t rank = 1; how.virtual_replicas && rank < devices.size(); ++rank) {

@@ -188,8 +188,7 @@ std::vector<std::vector<Tensor>> scatter_leaves(const tree::Flat& flat,
 VirtualReplicas scatter_to_virtual_replicas(const tree::Flat& flat, std::span<const Device> devices,
                                             std::size_t count, const ScatterOptions& options,
                                             std::span<const std::int64_t> rows) {
-  ScatterOptions rule{
-      options.dim, options.dims, Split::balanced, {rows.begin(), rows.end()}, {}};
+  ScatterOptions rule{options.dim, options.dims, Split::balanced, {rows.begin(), rows.end()}, {}};
   Cut how = cut_for(flat, rows.empty() ? count : rows.size(), rule, "virtual replicas");
   VirtualReplicas result;
   const std::vector<std::int64_t> owned =

@@ -29,8 +29,8 @@ concept SamplerLike = requires(const S& s, std::int64_t size, std::int64_t epoch
   { s.count(size) } -> std::convertible_to<std::int64_t>;
 };
 
-/// A sampler whose order depends on the batches that are made of it. The loader calls these functions
-/// instead, with its batch_size.
+/// A sampler whose order depends on the batches that are made of it. The loader calls these
+/// functions instead, with its batch_size.
 template <class S>
 concept BatchedSampler = SamplerLike<S> && requires(const S& s, std::int64_t size,
                                                     std::int64_t epoch, std::int64_t batch_size) {
@@ -135,8 +135,8 @@ struct DistributedSamplerOptions {
 };
 
 /// Visits the part of a dataset that belongs to one rank of several processes. With the default
-/// options it takes every size-th item from `rank` on, and the first items again at the end, so that
-/// all ranks get as many: 10 items for 4 ranks are dealt as 0 4 8, 1 5 9, 2 6 0, 3 7 1.
+/// options it takes every size-th item from `rank` on, and the first items again at the end, so
+/// that all ranks get as many: 10 items for 4 ranks are dealt as 0 4 8, 1 5 9, 2 6 0, 3 7 1.
 ///
 /// With `consecutive`, rank r gets items ⌊r m / size⌋ … ⌊(r + 1) m / size⌋ - 1 of each global batch
 /// of m items. No item is repeated, so the last batches of the ranks may differ by one item.
@@ -146,9 +146,8 @@ struct DistributedSamplerOptions {
 ///           fewer items than ranks (consecutive without drop_last); as RandomSampler does
 /// Source    torch.utils.data.DistributedSampler, where shuffle is true by default
 ///
-///     data::DataLoader loader(dataset, {.batch_size = 64 / process.size(),
-///                                       .sampler = data::DistributedSampler(
-///                                           process.rank(), process.size(), {.shuffle = true})});
+///     const data::DistributedSampler sampler(0, 4, {.shuffle = true});  // rank 0 of 4
+///     const std::vector<std::int64_t> mine = sampler.indices(10'000, 0);
 class DistributedSampler {
  public:
   DistributedSampler(int rank, int size, const DistributedSamplerOptions& options = {});

@@ -68,9 +68,9 @@ struct JoinOptions {
 ///           `consecutive`), each the rows of its virtual replicas; other numbers of rows are an
 ///           error. no_sync, join and hooks are refused
 /// Throws    at construction, on all ranks: ArgumentError if the models differ, naming the first
-///           parameter that does, or if no parameter requires a gradient. In backward: AutogradError
-///           naming the parameters without a gradient and their ranks; Error for a failure of
-///           another rank; CommError
+///           parameter that does, or if no parameter requires a gradient. In backward:
+///           AutogradError naming the parameters without a gradient and their ranks; Error for a
+///           failure of another rank; CommError
 /// Notes     the parameters must not be replaced, moved or converted afterwards. Not copyable. As
 ///           DataParallel otherwise
 /// Source    torch.nn.parallel.DistributedDataParallel; Li et al. 2020
@@ -106,11 +106,11 @@ template <class M> struct DistributedDataParallel : nn::Module {
   /// While it exists, backward adds to the gradients of this rank only. The next backward outside
   /// reduces their sum. The forward must be inside, too.
   ///
-  ///     for (int k = 0; k < 4; ++k) {
-  ///       std::optional<parallel::NoSync> local;
-  ///       if (k < 3) local.emplace(model.no_sync());
-  ///       cross_entropy(model(x[k]), labels[k]).backward();
+  ///     {
+  ///       const auto local = model.no_sync();
+  ///       cross_entropy(model(x), labels).backward();
   ///     }
+  ///     cross_entropy(model(x2), labels2).backward();
   [[nodiscard]] auto no_sync() const { return NoSync(distributed_); }
   /// For ranks with different numbers of batches: a rank that leaves the scope of the guard, or
   /// calls finish(), takes part in what the others do until all have left. The model of the rank
@@ -118,9 +118,7 @@ template <class M> struct DistributedDataParallel : nn::Module {
   ///
   ///     const auto join = model.join();
   ///     for (auto& [x, labels] : loader) step(x, labels);
-  [[nodiscard]] auto join(const JoinOptions& options = {}) const {
-    return Join(*this, options);
-  }
+  [[nodiscard]] auto join(const JoinOptions& options = {}) const { return Join(*this, options); }
 
   /// The module, like `->` of a pointer to it.
   [[nodiscard]] const M* operator->() const noexcept { return &module; }

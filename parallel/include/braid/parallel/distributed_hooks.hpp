@@ -63,8 +63,8 @@ struct PowerSgdOptions {
 /// Throws    ArgumentError for options out of range
 /// Source    Vogels et al. 2019, PowerSGD, as in torch's powerSGD_hook
 ///
-///     parallel::DistributedDataParallel model(Net{}, process,
-///                                             {.hook = parallel::PowerSgd({.matrix_approximation_rank = 2})});
+///     const parallel::PowerSgd hook({.matrix_approximation_rank = 2});
+///     parallel::DistributedDataParallel model(Net{}, process, {.hook = hook});
 class PowerSgd {
  public:
   explicit PowerSgd(const PowerSgdOptions& options = {});

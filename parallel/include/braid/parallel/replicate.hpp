@@ -30,8 +30,8 @@ struct ReplicateBytes {
 
 namespace detail {
 class ReplicatedParameters;
-/// Takes the gradients of the replicas, parts[replica * tensors.size() + k], of some of the module's
-/// tensors, in place of their sums. Returns false if it does not.
+/// Takes the gradients of the replicas, parts[replica * tensors.size() + k], of some of the
+/// module's tensors, in place of their sums. Returns false if it does not.
 using TakeParts = std::function<bool(std::span<const Tensor> tensors, std::span<const Tensor> parts,
                                      std::span<const Device> devices)>;
 /// How DataParallel differs from replicate.

@@ -51,7 +51,8 @@ namespace detail {
                                                               std::span<const Device> devices,
                                                               const ScatterOptions& options);
 /// The batch split into min(count, size) chunks by the balanced rule, for any number of devices; or
-/// into chunks of these rows. Each device gets consecutive chunks; the numbers of chunks per device differ by at most one.
+/// into chunks of these rows. Each device gets consecutive chunks; the numbers of chunks per device
+/// differ by at most one.
 struct VirtualReplicas {
   std::vector<std::vector<Tensor>> leaves;  ///< [virtual replica][leaf]
   std::vector<Device> devices;              ///< of each virtual replica

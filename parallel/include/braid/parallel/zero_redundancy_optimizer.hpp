@@ -21,9 +21,9 @@ void step_shares(ProcessCommunicator& ranks, optim::Optimizer* optimizer,
                  std::span<const Tensor> parameters, std::span<const int> owners);
 }  // namespace detail
 
-/// Divides the state of an optimizer among the ranks (ZeRO, stage 1): each rank updates its share of
-/// the parameters, and sends them to the others. All ranks must have the same gradients, as after
-/// the backward of a DistributedDataParallel.
+/// Divides the state of an optimizer among the ranks (ZeRO, stage 1): each rank updates its share
+/// of the parameters, and sends them to the others. All ranks must have the same gradients, as
+/// after the backward of a DistributedDataParallel.
 ///
 ///     parallel::ZeroRedundancyOptimizer optimizer(
 ///         parameters(model), process,
@@ -36,8 +36,8 @@ template <class O> class ZeroRedundancyOptimizer {
  public:
   /// `make(parameters)` returns the optimizer of a list of parameters.
   template <class F>
-  ZeroRedundancyOptimizer(std::vector<Tensor> parameters, std::shared_ptr<ProcessCommunicator> ranks,
-                          const F& make)
+  ZeroRedundancyOptimizer(std::vector<Tensor> parameters,
+                          std::shared_ptr<ProcessCommunicator> ranks, const F& make)
       : parameters_(std::move(parameters)),
         ranks_(std::move(ranks)),
         owners_(detail::partition_parameters(parameters_, ranks_->size())) {

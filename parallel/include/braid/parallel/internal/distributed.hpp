@@ -36,7 +36,8 @@ class Distributed {
   /// The collectives before a forward, and what its layers see of the ranks.
   class Forward {
    public:
-    Forward(const Distributed& of, const tree::Flat& module, const tree::Flat& batch, bool training);
+    Forward(const Distributed& of, const tree::Flat& module, const tree::Flat& batch,
+            bool training);
     ~Forward();
     Forward(const Forward&) = delete;
     Forward& operator=(const Forward&) = delete;
