@@ -38,7 +38,8 @@ std::uint64_t FlightRecord::add(int group, const std::string& engine, const Call
   if (is_collective(call.kind)) {
     e.number = static_cast<std::int64_t>(call.number);
     g.group.queued = e.number;
-    if (call.kind == CallKind::all_gather) e.out = {call.count * static_cast<std::int64_t>(g.group.ranks.size())};
+    if (call.kind == CallKind::all_gather)
+      e.out = {call.count * static_cast<std::int64_t>(g.group.ranks.size())};
   } else {
     e.peer = call.peer;
     e.tag = call.tag;

@@ -207,7 +207,8 @@ class Writer {
 std::string flight_record_pickle(const FlightRecord& record) { return Writer(record).write(); }
 
 std::string write_flight_record(const std::string& prefix, const FlightRecord& record) {
-  const std::string text = flight_record_pickle(record), path = prefix + std::to_string(record.rank);
+  const std::string text = flight_record_pickle(record);
+  std::string path = prefix + std::to_string(record.rank);
   io::OutputFile file(path);
   file.write(text.data(), text.size());
   file.commit();

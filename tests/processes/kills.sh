@@ -5,8 +5,8 @@
 # 3, 2 or 1 ranks, until it completes; its last checkpoint must equal that of an undisturbed run of
 # one rank, byte for byte. Repeats this until KILLS signals were sent. SEED repeats a test.
 #
-# mpi: mpirun starts the ranks, and also ends those that are left. gloo: nobody does; every rank must
-# end by itself, and a stopped one when it continues.
+# mpi: mpirun starts the ranks, and also ends those that are left. gloo: nobody does; every rank
+# must end by itself, and a stopped one when it continues.
 set -uo pipefail
 least=$1 mode=$2
 shift 2
@@ -139,7 +139,8 @@ while ((kills < least)); do
       for pid in "${job[@]}"; do [[ $pid == "${victim% *}" ]] || others+=("$pid"); done
       all=("${job[@]}")
       job=("${others[@]}")
-      wait_until "$deadline" || fail "SIG$signal of rank ${victim#* }: a rank is there after the deadline"
+      wait_until "$deadline" ||
+        fail "SIG$signal of rank ${victim#* }: a rank is there after the deadline"
       kill -CONT "${victim% *}" 2>/dev/null
       others_status=$status
       job=("${victim% *}")
