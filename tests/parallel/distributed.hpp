@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "processes/collectives.hpp"
 #include "ranks.hpp"
 
 namespace braid::test {

@@ -2,6 +2,7 @@
 // each step of a save.
 #include <braid/parallel/checkpoint.hpp>
 
+#include "processes/collectives.hpp"
 #include "ranks.hpp"
 #include "support/temporary.hpp"
 

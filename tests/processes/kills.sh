@@ -189,5 +189,6 @@ while ((kills < least)); do
 done
 echo "$round runs over $mode, $kills kills, ended at most $worst ms later (allowed:" \
   "$((1000 * (TIMEOUT + grace)))); continued with 1, 2, 3, 4 ranks" \
-  "${continued[1]:-0}, ${continued[2]:-0}, ${continued[3]:-0}, ${continued[4]:-0} times: the same bits"
+  "${continued[1]:-0}, ${continued[2]:-0}, ${continued[3]:-0}, ${continued[4]:-0} times:" \
+  "the same bits"
 ((hung == 0)) || echo "NOTE: mpirun itself hung $hung times after all its ranks had ended"

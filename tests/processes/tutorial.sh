@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/processes/tutorial.sh PROGRAM COMPARE mpi|gloo RANKS...: runs the tutorial alone and on RANKS
-# ranks; the parameters must be the same within 1e-6, and with --deterministic the same bits.
+# tests/processes/tutorial.sh PROGRAM COMPARE mpi|gloo RANKS...: runs the tutorial alone and on
+# RANKS ranks; the parameters must be the same within 1e-6, and with --deterministic the same bits.
 # COMPARE A B prints the largest difference of two safetensors files.
 set -uo pipefail
 program=$(readlink -f "$1") compare=$(readlink -f "$2") mode=$3
