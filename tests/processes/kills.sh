@@ -6,7 +6,7 @@
 # one rank, byte for byte. Repeats this until KILLS signals were sent. SEED repeats a test.
 #
 # mpi: mpirun starts the ranks, and also ends those that are left. gloo: nobody does; every rank
-# must end by itself, and a stopped one when it continues.
+# must end alone, and a stopped one when it continues.
 set -uo pipefail
 least=$1 mode=$2
 shift 2
