@@ -270,6 +270,7 @@ bool Core::look_at_messages() {
     Call& call = *message.call;
     if (monitor_->failed()) {
       engine_->abort();  // before the owner of the memory hears of it
+      engine_->drop(message.request);
       if (engine_->may_write()) kept_.push_back(message.call);
       finish(call, monitor_->failure());
       continue;

@@ -128,6 +128,8 @@ class HostEngine {
   virtual void* start(const BraidEngineCall& call, std::string& error) = 0;
   /// kBraidPending, or done or failed; then the request is gone. Does not wait.
   virtual EngineResult test(void* request) = 0;
+  /// Forgets a request that is not complete, after abort().
+  virtual void drop(void* /*request*/) noexcept {}
   /// A collective of all ranks: an engine of those with the same color, null for a negative one.
   /// `id` is the same on all ranks and unique; `rank` and `size` are those in the new group.
   virtual std::unique_ptr<HostEngine> split(const std::string& id, int color, int rank, int size,

@@ -280,7 +280,13 @@ void Process::State::start(const ProcessOptions& options) {
     engine = within(timeout, "connecting the ranks over Gloo",
                     [&table, module] { return open_engine(table, module); });
   }
-  choose_device(options);
+  try {
+    choose_device(options);
+  } catch (...) {  // the others hear of it in their first collective
+    core.store->append("gone", str(rank, " 0 l;"));
+    engine->leave_at_once();
+    throw;
+  }
   core.device = device;
   core.timeout = timeout;
   core.check_collectives = options.check_collectives;

@@ -120,6 +120,8 @@ class ThreadEngine final : public HostEngine {
     return std::make_unique<ThreadEngine>(std::move(child), rank);
   }
 
+  void drop(void* request) noexcept override { delete static_cast<Request*>(request); }
+
   void abort() noexcept override {
     const std::lock_guard lock(group_->mutex);
     group_->broken = true;

@@ -19,6 +19,26 @@ TEST_CASE("thread ranks: every collective gives what a plain loop gives", "[proc
   for (const int n : {1, 2, 3, 4}) on_ranks(n, check_collectives);
 }
 
+TEST_CASE("thread ranks: 16-bit floats are added in float32, and a NaN stays", "[process]") {
+  on_ranks(3, [](ProcessCommunicator& c) {
+    const Device at = c.device();
+    for (const std::int64_t n : {3, 100'000})  // gathered, and added in parts
+      for (const auto& [dtype, large] :
+           {std::pair{DType::float16, 2048.0}, std::pair{DType::bfloat16, 256.0}}) {
+        // large + 1 is not a number of the dtype, and would be rounded to large
+        const Tensor t = full({n}, c.rank() == 0 ? large : 1.0, {.device = at, .dtype = dtype});
+        c.all_reduce(t);
+        same(t, full({n}, large + 2, {.dtype = dtype}));
+      }
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::min, ReduceOp::max}) {
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      const Tensor t = full({2}, c.rank() == 1 ? nan : 1.0, {.device = at});
+      c.all_reduce(t, op);
+      same(t, full({2}, nan));
+    }
+  });
+}
+
 TEST_CASE("thread ranks: uneven all_to_all, messages, split, functions", "[process]") {
   on_ranks(4, [](ProcessCommunicator& c) {
     check_messages_and_groups(c);

@@ -3,6 +3,7 @@
 //   loop         all_reduces until an error, which it prints; rank 0 prints "running" first
 //   mismatch     rank 1 calls all_reduce with another dtype
 //   leave        rank 1 ends by an exception while the others wait
+//   huge         more than 2^31 bytes in one call; needs 7 GiB for each of two ranks
 //   alone        prints rank and size
 //   speed        prints the time of an all_reduce, by size
 #include <chrono>
@@ -43,6 +44,33 @@ void run(std::string_view mode, parallel::Process& process) {
     c.barrier();
     if (process.rank() == 1) throw Error("no more data");
     c.all_reduce(zeros({3}));
+  } else if (mode == "huge") {
+    const std::int64_t n = (std::int64_t{1} << 31) + 5;
+    const int me = c.rank(), other = 1 - me;
+    const auto ends = [&](const Tensor& t, std::int64_t at, int first, int last) {
+      const auto* const data = t.data<const std::uint8_t>();
+      test::expect(data[at] == first && data[at + n - 1] == last, "the first and last byte");
+    };
+    const auto fill = [&](const Tensor& t) {
+      t.data<std::uint8_t>()[0] = static_cast<std::uint8_t>(me + 1);
+      t.data<std::uint8_t>()[n - 1] = static_cast<std::uint8_t>(me + 3);
+    };
+    Tensor t = zeros({n}, {.dtype = DType::uint8}), all = zeros({2 * n}, {.dtype = DType::uint8});
+    fill(t);
+    c.all_gather(all, t);
+    ends(all, 0, 1, 3);
+    ends(all, n, 2, 4);
+    c.broadcast(t, 1);
+    ends(t, 0, 2, 4);
+    fill(t);
+    Tensor got = all.narrow(0, 0, n);
+    const parallel::Work sent = c.start_send(t, other);
+    c.recv(got, other);
+    sent.wait();
+    ends(got, 0, other + 1, other + 3);
+    c.all_reduce(t);
+    ends(t, 0, 3, 7);
+    std::printf("rank %d: huge is ok\n", me);
   } else if (mode == "alone") {
     Tensor t = ones({3});
     c.all_reduce(t);
