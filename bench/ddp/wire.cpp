@@ -17,7 +17,7 @@ namespace parallel = braid::parallel;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kLayers = 12, kSteps = 7, kWarm = 3;
-constexpr std::int64_t kWidth = 1024, kRows = 256, kFew = 8;
+constexpr std::int64_t kWidth = 1024, kRows = 1024, kFew = 8;
 constexpr std::size_t kBucket = std::size_t{4} << 20;
 
 struct Net : braid::nn::Module {

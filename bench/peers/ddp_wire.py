@@ -12,7 +12,7 @@ import time
 
 from cores import pin, pinned_cores
 
-LAYERS, WIDTH, ROWS, FEW, STEPS, WARM = 12, 1024, 256, 8, 7, 3
+LAYERS, WIDTH, ROWS, FEW, STEPS, WARM = 12, 1024, 1024, 8, 7, 3
 
 
 def interface(address):
