@@ -10,10 +10,8 @@
 #include <chrono>
 #include <climits>
 #include <cstring>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -118,15 +116,15 @@ bool complete(Requests& all) {
   return true;
 }
 
-/// Waits until look() returns true: spins, then yields, then sleeps between looks, so that a rank
-/// that waits for long leaves the processor to the others. look() is called with the lock.
-template <class F> void wait(Mpi& mpi, const BraidEnginePoll& poll, F&& look) {
+/// Waits: spins, then yields, then sleeps between looks, so that a rank that waits for long leaves
+/// the processor to the others.
+void wait(Mpi& mpi, Requests& all, const BraidEnginePoll& poll) {
   const auto start = std::chrono::steady_clock::now();
   for (unsigned round = 0;; ++round) {
     {
       const std::lock_guard lock(mpi_mutex());
       if (mpi.aborted) throw Stop{};
-      if (look()) return;
+      if (complete(all)) return;
     }
     if (round % 16 != 15) continue;
     if (poll.stopped(poll.context) != 0) throw Stop{};
@@ -136,10 +134,6 @@ template <class F> void wait(Mpi& mpi, const BraidEnginePoll& poll, F&& look) {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     else ::sched_yield();
   }
-}
-
-void wait(Mpi& mpi, Requests& all, const BraidEnginePoll& poll) {
-  wait(mpi, poll, [&] { return complete(all); });
 }
 
 /// Starts with the lock, then waits.
@@ -241,116 +235,6 @@ void all_gather(Mpi& mpi, const BraidEngineCall& call, const BraidEnginePoll& po
   wait(mpi, all, poll);
 }
 
-/// All-reduce of large tensors: a ring in which each rank adds a part and passes it on, in segments,
-/// so that adding and both directions of the network work at the same time. MPI_Iallreduce of Open
-/// MPI 4.1 takes twice as long over TCP. The functions require the lock.
-class Ring {
- public:
-  Ring(Mpi& mpi, char* data, std::int64_t count, std::int64_t bytes, MPI_Datatype type, MPI_Op op)
-      : mpi_(mpi), data_(data), count_(count), bytes_(bytes), type_(type), op_(op) {
-    const std::int64_t part = count / mpi.size + 1;
-    segments_ = (part + most() - 1) / most();
-    slot_ = static_cast<std::size_t>((part / segments_ + 1) * bytes);
-    scratch_.reset(new char[kWindow * slot_]);
-    sends_.assign(static_cast<std::size_t>(items()), MPI_REQUEST_NULL);
-    for (std::int64_t k = 0; k < segments_; ++k) send(k, mpi.rank);
-  }
-  Ring(const Ring&) = delete;
-  Ring& operator=(const Ring&) = delete;
-  /// If it was stopped, MPI may still write to the scratch memory, which is then left behind.
-  ~Ring() {
-    if (!ended_) (void)scratch_.release();
-  }
-  /// Does what can be done. Returns whether all is complete.
-  bool advance() {
-    while (posted_ < items() && posted_ < done_ + kWindow && post()) ++posted_;
-    for (; done_ < posted_ && arrived(); ++done_) {
-      const std::int64_t part = received_part(done_ / segments_);
-      const Segment s = segment(part, done_ % segments_);
-      if (done_ / segments_ < mpi_.size - 1)
-        check("MPI_Reduce_local", MPI_Reduce_local(slot(done_), s.data, s.count, type_, op_));
-      if (done_ + segments_ < items()) send(done_ + segments_, part);
-    }
-    if (done_ < items()) return false;
-    int sent = 0;
-    check("MPI_Testall",
-          MPI_Testall(static_cast<int>(sends_.size()), sends_.data(), &sent, MPI_STATUSES_IGNORE));
-    return ended_ = sent != 0;
-  }
-
- private:
-  static constexpr std::int64_t kWindow = 8; inline static const std::int64_t kBytes = std::getenv("SEG") ? std::atoll(std::getenv("SEG")) : 131072;
-  struct Segment {
-    char* data;
-    int count;
-  };
-  [[nodiscard]] std::int64_t most() const {
-    return std::max<std::int64_t>(std::min(kBytes / bytes_, mpi_.largest), 1);
-  }
-  /// A step passes one part on; an item is one segment of it. The first size - 1 steps add.
-  [[nodiscard]] std::int64_t items() const { return 2 * (mpi_.size - 1) * segments_; }
-  [[nodiscard]] std::int64_t received_part(std::int64_t step) const {
-    const std::int64_t n = mpi_.size, adds = n - 1;
-    return (mpi_.rank + 2 * n - (step < adds ? step + 1 : step - adds)) % n;
-  }
-  [[nodiscard]] Segment segment(std::int64_t part, std::int64_t k) const {
-    const std::int64_t each = count_ / mpi_.size, more = count_ % mpi_.size;
-    const std::int64_t first = part * each + std::min(part, more), n = each + (part < more ? 1 : 0);
-    const std::int64_t a = n / segments_ * k + std::min(k, n % segments_),
-                       b = n / segments_ + (k < n % segments_ ? 1 : 0);
-    return {data_ + (first + a) * bytes_, static_cast<int>(b)};
-  }
-  [[nodiscard]] char* slot(std::int64_t item) const {
-    return scratch_.get() + static_cast<std::size_t>(item % kWindow) * slot_;
-  }
-  void send(std::int64_t item, std::int64_t part) {
-    const Segment s = segment(part, item % segments_);
-    check("MPI_Isend", MPI_Isend(s.data, s.count, type_, (mpi_.rank + 1) % mpi_.size, kTag,
-                                 mpi_.collectives, &sends_[static_cast<std::size_t>(item)]));
-  }
-  /// Starts the next receive. Returns false if its memory is still being sent.
-  bool post() {
-    const std::int64_t step = posted_ / segments_, adds = mpi_.size - 1;
-    const Segment s = segment(received_part(step), posted_ % segments_);
-    if (step >= adds) {
-      int sent = 0;
-      MPI_Request& before = sends_[static_cast<std::size_t>(posted_ - adds * segments_)];
-      check("MPI_Test", MPI_Test(&before, &sent, MPI_STATUS_IGNORE));
-      if (sent == 0) return false;
-    }
-    check("MPI_Irecv", MPI_Irecv(step < adds ? slot(posted_) : s.data, s.count, type_,
-                                 (mpi_.rank + mpi_.size - 1) % mpi_.size, kTag, mpi_.collectives,
-                                 &receives_[posted_ % kWindow]));
-    return true;
-  }
-  bool arrived() {
-    int here = 0, count = 0;
-    MPI_Status status;
-    check("MPI_Test", MPI_Test(&receives_[done_ % kWindow], &here, &status));
-    if (here == 0) return false;
-    check("MPI_Get_count", MPI_Get_count(&status, type_, &count));
-    const Segment s = segment(received_part(done_ / segments_), done_ % segments_);
-    if (count != s.count)
-      throw Failure{"expected a message of " + std::to_string(s.count) + " elements, got " +
-                    std::to_string(count)};
-    return true;
-  }
-
-  static constexpr int kTag = 2;
-  Mpi& mpi_;
-  char* data_;
-  std::int64_t count_, bytes_, segments_ = 1, posted_ = 0, done_ = 0;
-  MPI_Datatype type_;
-  MPI_Op op_;
-  std::size_t slot_ = 0;
-  std::unique_ptr<char[]> scratch_;
-  MPI_Request receives_[kWindow] = {};
-  std::vector<MPI_Request> sends_;
-  bool ended_ = false;
-};
-
-constexpr std::int64_t kRingBytes = 256 << 10;  // below, MPI's own is as fast
-
 void run_call(Mpi& mpi, const BraidEngineCall& call, const BraidEnginePoll& poll) {
   const auto* in = static_cast<const char*>(call.in);
   auto* out = static_cast<char*>(call.out);
@@ -377,15 +261,6 @@ void run_call(Mpi& mpi, const BraidEngineCall& call, const BraidEnginePoll& poll
       });
       return;
     case kBraidAllReduce:
-      if (call.count * call.element_bytes >= kRingBytes && mpi.size > 1) {
-        if (in != out)
-          std::memcpy(out, in, static_cast<std::size_t>(call.count * call.element_bytes));
-        std::optional<Ring> ring;
-        return wait(mpi, poll, [&] {
-          if (!ring) ring.emplace(mpi, out, call.count, call.element_bytes, type, op);
-          return ring->advance();
-        });
-      }
       in_parts(mpi, call.count, [&](std::int64_t at, int n) {
         const std::int64_t offset = at * call.element_bytes;
         run_one(mpi, poll, "MPI_Iallreduce", [&](MPI_Request& request) {
