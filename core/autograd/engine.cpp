@@ -124,6 +124,8 @@ void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures
   order();
   prepare();
   place_captures(captures);
+  for (const Tensor& root : roots)
+    if (!root.id()->grad_fn) (void)leaf_slot(root.id());
   if (captures.empty()) {  // grad() adds to no leaf
     claim_leaves();
     open_sinks();
