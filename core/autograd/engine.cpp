@@ -132,15 +132,14 @@ void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures
   }
   try {
     for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
-    run_nodes();
-    hook_leaves(captures);
+    run_nodes(captures);
   } catch (...) {
     fail_sinks();
     throw;
   }
 }
 
-void Engine::run_nodes() {
+void Engine::run_nodes(std::span<const Tensor> captures) {
   const GradMode mode(create_);
   const Inside inside(this);
   const detail::Joins::Scope joins(joins_);
@@ -153,6 +152,7 @@ void Engine::run_nodes() {
     run_on_all();
   }
   joins.run();
+  hook_leaves(captures);
 }
 
 Engine& Engine::of(const Node& node) noexcept { return *static_cast<Engine*>(node.task_); }
