@@ -21,6 +21,9 @@ have_file() {
   return 1
 }
 
+# Returns whether mpicc links this library.
+mpi_is() { [[ " $(mpicc -show 2>/dev/null) " == *" $1 "* ]]; }
+
 # Returns whether the contents of the Debian package are present, however they were installed.
 have_package() {
   case $1 in
@@ -32,6 +35,11 @@ have_package() {
     clang-14) command -v clang++-14 >/dev/null ;;
     # asked only after clang++-14 is installed
     libclang-rt-14-dev) have_file "$(clang++-14 -print-resource-dir)"/lib/*/libclang_rt.asan*.a ;;
+    libopenmpi-dev) command -v mpicc.openmpi >/dev/null || mpi_is -lmpi ;;
+    openmpi-bin) command -v mpirun >/dev/null ;;
+    libmpich-dev) command -v mpicc.mpich >/dev/null || mpi_is -lmpich ;;
+    mpich) command -v mpiexec.mpich >/dev/null || command -v mpiexec.hydra >/dev/null ;;
+    libgloo-dev) have_file {/usr,/usr/local}/include/gloo/context.h ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null ;;  # the package has the name of its program
   esac
@@ -56,6 +64,7 @@ need() {
     for package in "${missing[@]}"; do
       case $package in
         libdnnl-dev | zlib1g-dev) ;;  # the build works without them
+        libopenmpi-dev | openmpi-bin | libmpich-dev | mpich | libgloo-dev) ;;
         *) exit 1 ;;
       esac
     done
@@ -80,6 +89,9 @@ need() {
 
 # ccache from the first build on: changing a build folder's launcher compiles everything again.
 build_tools=(g++ cmake ninja-build ccache libdnnl-dev zlib1g-dev)
+
+# The engines between processes, for their tests. Both MPIs can be installed side by side.
+engine_packages=(libopenmpi-dev openmpi-bin libmpich-dev mpich libgloo-dev)
 
 # For configure: builds only the library.
 library_only=(-DBRAID_BUILD_TESTS=OFF -DBRAID_BUILD_DOCS=OFF -DBRAID_BUILD_BENCH=OFF)

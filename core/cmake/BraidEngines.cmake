@@ -1,6 +1,6 @@
 # Looks for MPI and Gloo. Sets BRAID_MPI_FLAVOURS, a list of openmpi and mpich, with the include
-# folders and libraries BRAID_MPI_<flavour>_INCLUDES and _LIBRARIES, and BRAID_HAVE_GLOO. The library
-# itself links none of them: parallel/CMakeLists.txt makes modules that are opened at run time.
+# folders and libraries BRAID_MPI_<flavour>_INCLUDES and _LIBRARIES, and BRAID_HAVE_GLOO. The
+# library itself links none of them: parallel/CMakeLists.txt makes modules.
 
 # braid_read_mpi(flavour words...): takes include folders and libraries from a compiler line.
 function(braid_read_mpi flavour)
@@ -47,8 +47,8 @@ if(NOT BRAID_MPI STREQUAL "OFF")
   endforeach()
   if(BRAID_MPI STREQUAL "ON" AND NOT BRAID_MPI_FLAVOURS)
     message(FATAL_ERROR
-      "BRAID_MPI=ON: no MPI was found. Install libopenmpi-dev or libmpich-dev, or give its compiler "
-      "with -DBRAID_MPICC_openmpi=FILE, or use -DBRAID_MPI=OFF")
+      "BRAID_MPI=ON: no MPI was found. Install libopenmpi-dev or libmpich-dev, or give its "
+      "compiler with -DBRAID_MPICC_openmpi=FILE, or use -DBRAID_MPI=OFF")
   endif()
 endif()
 

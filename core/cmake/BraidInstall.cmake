@@ -16,6 +16,10 @@ install(TARGETS braid EXPORT braid-targets COMPONENT braid
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+get_property(engines GLOBAL PROPERTY BRAID_ENGINES)
+if(engines)
+  install(TARGETS ${engines} COMPONENT braid LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/braid)
+endif()
 install(EXPORT braid-targets NAMESPACE braid:: DESTINATION ${package_dir} COMPONENT braid)
 
 # A shared library is already linked with its dependencies. A program that links the static library

@@ -56,6 +56,8 @@ struct Call {
   std::string name;
   std::function<void()> function;
 
+  int rank = 0;              // of this process in the group
+  std::uint64_t record = 0;  // in the flight record
   std::uint64_t number = 0;  // of a collective, from 1 on
   Clock::time_point queued, entered, completed;
   Tensor kept_in, kept_out;                   // so that the memory lives until the call is complete

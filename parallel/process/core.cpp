@@ -1,6 +1,7 @@
 #include "process/core.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include <braid/core/error.hpp>
@@ -27,7 +28,12 @@ Core::Core(std::unique_ptr<HostEngine> engine, CoreOptions options)
     : engine_(std::move(engine)),
       options_(std::move(options)),
       rank_(engine_->rank()),
-      size_(engine_->size()) {}
+      size_(engine_->size()) {
+  if (options_.ranks.empty())
+    for (int r = 0; r < size_; ++r) options_.ranks.push_back(r);
+  if (!options_.record) options_.record = std::make_shared<FlightRecord>();
+  record_group_ = options_.record->add_group(options_.group, options_.ranks, options_.timeout);
+}
 
 void Core::start() {
   monitor_ = std::make_unique<Monitor>(
@@ -72,6 +78,8 @@ std::shared_ptr<Work::State> Core::add(std::shared_ptr<Call> call) {
     if (stopping_) throw CommError(str(name_of(call->kind), ": the communicator has ended"));
     work->worker = worker_;
     if (is_collective(call->kind)) call->number = ++number_;
+    call->rank = rank_;
+    call->record = options_.record->add(record_group_, options_.engine_name, *call);
     queue_.push_back(std::move(call));
   }
   wake_.notify_one();
@@ -132,6 +140,7 @@ void Core::run(const std::shared_ptr<Call>& shared) {
     call.entered = Clock::now();
     deadline_ = call.entered + duration_of(options_.timeout);
   }
+  options_.record->started(call.record);
   if (collective) monitor_->entered(call.number, call.text());
   try {
     if (monitor_->failed()) throw Stopped{};
@@ -148,7 +157,7 @@ void Core::run(const std::shared_ptr<Call>& shared) {
       return;
     }
     if (!collective) return start_message(shared);
-    Collectives collectives(*engine_, {this, &Core::poll});
+    Collectives collectives(*engine_, {this, &Core::poll}, scratch_);
     if (options_.check_collectives) check(call, collectives);
     run_collective(call, collectives);
     monitor_->completed(call.number);
@@ -180,6 +189,7 @@ void Core::fail(Call& call, FailureKind kind, const std::string& reason) noexcep
 
 void Core::finish(Call& call, std::exception_ptr failure) noexcept {
   call.completed = Clock::now();
+  if (!failure) options_.record->completed(call.record);
   if (!failure && call.kept_out.defined()) call.kept_out.storage()->bump_version();
   call.work->complete(std::move(failure));
 }
@@ -195,6 +205,9 @@ void Core::on_failure() noexcept {
     if (engine_) engine_->abort();
   }
   wake_.notify_all();
+  if (const char* const prefix = std::getenv("BRAID_FLIGHT_RECORD");
+      prefix != nullptr && *prefix != '\0')
+    options_.record->write(prefix, options_.ranks[static_cast<std::size_t>(rank_)]);
   const std::exception_ptr failure = monitor_->failure();
   for (const std::shared_ptr<Call>& call : queued) call->work->complete(failure);
   for (const std::weak_ptr<Core>& weak : children)
@@ -256,6 +269,7 @@ bool Core::look_at_messages() {
     Call& call = *message.call;
     if (monitor_->failed()) {
       engine_->abort();  // before the owner of the memory hears of it
+      engine_->drop(message.request);
       if (engine_->may_write()) kept_.push_back(message.call);
       finish(call, monitor_->failure());
       continue;

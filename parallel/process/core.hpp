@@ -11,6 +11,7 @@
 #include "process/call.hpp"
 #include "process/engine.hpp"
 #include "process/execute.hpp"
+#include "process/flight_record.hpp"
 #include "process/monitor.hpp"
 
 namespace braid::parallel::process {
@@ -19,8 +20,11 @@ struct CoreOptions {
   Device device;
   double timeout = 600;
   bool check_collectives = true;
-  std::string engine_name;       // "threads", "mpi", "gloo"
-  std::shared_ptr<Store> store;  // of the ranks of the engine
+  std::string engine_name;               // "threads", "mpi", "gloo"
+  std::shared_ptr<Store> store;          // of the ranks of the engine
+  std::vector<int> ranks;                // in the world; empty: this is the world
+  std::string group = "0";               // its name in the flight record
+  std::shared_ptr<FlightRecord> record;  // of the process; null: a new one
 };
 
 /// What a communicator and its thread share. The thread takes the calls from a queue and runs them
@@ -38,6 +42,7 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] const CoreOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const FlightRecord& record() const noexcept { return *options_.record; }
   [[nodiscard]] Monitor& monitor() noexcept { return *monitor_; }
 
   /// Queues a call, and numbers it if it is a collective. Throws the failure of the communicator.
@@ -74,8 +79,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Stream& stream_of(Device device);
 
   std::unique_ptr<HostEngine> engine_;  // used by the thread only, but for abort()
-  const CoreOptions options_;
+  CoreOptions options_;                 // not changed after construction
   const int rank_, size_;
+  int record_group_ = 0;
   std::unique_ptr<Monitor> monitor_;
 
   std::mutex mutex_;
@@ -86,7 +92,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::thread::id worker_;                                  // with the mutex
   std::uint64_t number_ = 0;                                // with the mutex
   bool stopping_ = false, running_ = false;                 // with the mutex
-  bool orderly_ = true;  // with the mutex
+  bool orderly_ = true;                                     // with the mutex
   Clock::time_point failed_at_ = Clock::time_point::max();  // with the mutex
 
   // of the thread
@@ -94,6 +100,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool looking_ = false;
   Clock::time_point deadline_;
   std::vector<char> staged_in_, staged_out_;
+  Scratch scratch_;
   std::map<Device, std::shared_ptr<Stream>> streams_;
   std::vector<std::shared_ptr<Call>> kept_;  // their memory may still be written
 };

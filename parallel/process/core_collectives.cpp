@@ -88,13 +88,14 @@ std::shared_ptr<Core> Core::split(int color, int key) {
   struct Made {
     std::unique_ptr<HostEngine> engine;
     std::string prefix;
+    std::vector<int> ranks;  // in the world
   };
   const auto made = std::make_shared<Made>();
   auto call = std::make_shared<Call>();
   call->kind = CallKind::split;
   Call* const mine = call.get();  // a reference to itself would never be freed
   call->function = [this, mine, color, key, made] {
-    Collectives collectives(*engine_, {this, &Core::poll});
+    Collectives collectives(*engine_, {this, &Core::poll}, scratch_);
     struct Choice {
       std::int32_t color, key;
     };
@@ -109,6 +110,7 @@ std::shared_ptr<Core> Core::split(int color, int key) {
     });
     const auto place = std::find(members.begin(), members.end(), rank_) - members.begin();
     made->prefix = str("split.", mine->number, ".", color, "/");
+    for (const int r : members) made->ranks.push_back(options_.ranks[static_cast<std::size_t>(r)]);
     EngineResult result;
     made->engine = engine_->split(made->prefix, color, color < 0 ? 0 : static_cast<int>(place),
                                   color < 0 ? 0 : static_cast<int>(members.size()),
@@ -120,6 +122,8 @@ std::shared_ptr<Core> Core::split(int color, int key) {
   if (!made->engine) return nullptr;
   CoreOptions options = options_;
   options.store = std::make_shared<PrefixStore>(options_.store, made->prefix);
+  options.ranks = made->ranks;
+  options.group = options_.group + "." + made->prefix.substr(0, made->prefix.size() - 1);
   auto child = std::make_shared<Core>(std::move(made->engine), std::move(options));
   child->start();
   const std::lock_guard lock(mutex_);

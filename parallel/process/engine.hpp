@@ -40,6 +40,7 @@ enum BraidEngineType : std::int32_t {
 struct BraidEngineCall {
   std::int32_t kind, op, type, peer, tag;  // peer: the root, the receiver or the sender
   std::int32_t element_bytes;
+  std::int32_t skips_own;  // kBraidAllToAll: 1: the rank's own part need not be copied
   const void* in;
   void* out;
   std::int64_t count;
@@ -81,12 +82,13 @@ struct BraidEngineOpen {
   BraidEngineStore store;
 };
 
-/// What a module exports: `const BraidEngineTable* braid_engine()`. Handles are opaque. run and test
-/// return a BraidEngineResult. abort may be called from any thread, the others from one at a time.
+/// What a module exports: `const BraidEngineTable* braid_engine()`. Handles are opaque. run and
+/// test return a BraidEngineResult. abort may be called from any thread, the others from one at a
+/// time.
 struct BraidEngineTable {
   std::uint32_t version;
-  std::int32_t may_write;  // see HostEngine::may_write
-  const char* name;        // "mpi"
+  std::int32_t may_write;                 // see HostEngine::may_write
+  const char* name;                       // "mpi"
   void (*library)(BraidEngineText text);  // "Open MPI 4.1.4"
   void* (*open)(const BraidEngineOpen* options, BraidEngineText error);
   std::int32_t (*rank)(void* engine);
@@ -126,10 +128,12 @@ class HostEngine {
   virtual void* start(const BraidEngineCall& call, std::string& error) = 0;
   /// kBraidPending, or done or failed; then the request is gone. Does not wait.
   virtual EngineResult test(void* request) = 0;
+  /// Forgets a request that is not complete, after abort().
+  virtual void drop(void* /*request*/) noexcept {}
   /// A collective of all ranks: an engine of those with the same color, null for a negative one.
   /// `id` is the same on all ranks and unique; `rank` and `size` are those in the new group.
   virtual std::unique_ptr<HostEngine> split(const std::string& id, int color, int rank, int size,
-                                        const BraidEnginePoll& poll, EngineResult& result) = 0;
+                                            const BraidEnginePoll& poll, EngineResult& result) = 0;
   /// Makes a running call return soon. Any thread may call it. No call is made afterwards.
   virtual void abort() noexcept = 0;
   /// Before the end: other ranks may be gone, so that nothing may wait for them.

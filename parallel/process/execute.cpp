@@ -1,6 +1,7 @@
 #include "process/execute.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include <braid/core/error.hpp>
@@ -10,10 +11,20 @@
 namespace braid::parallel::process {
 namespace {
 
-// elements: the scratch memory of a sum of 16-bit floats is limited
-constexpr std::int64_t kBlock = std::int64_t{1} << 24;
+// bytes: a larger sum is made in blocks, whose parts stay in the caches
+constexpr std::size_t kBlockBytes = std::size_t{4} << 20;
 
-bool adds(DType dtype, ReduceOp op) {
+std::int64_t block_of(DType dtype) {
+  return static_cast<std::int64_t>(kBlockBytes / size_of(dtype));
+}
+
+// bytes: if the parts that ranks exchange for a sum are smaller, the engine adds. It has algorithms
+// for many ranks and few bytes.
+constexpr std::size_t kSmallPart = 16 * 1024;
+
+/// True if the engine adds.
+bool adds(DType dtype, ReduceOp op, std::size_t part) {
+  if (part >= kSmallPart) return false;
   if (dtype == DType::float16 || dtype == DType::bfloat16) return false;
   const bool order = op == ReduceOp::min || op == ReduceOp::max;
   return !(order && is_floating(dtype));  // what an engine does with a NaN is undefined
@@ -57,11 +68,6 @@ void Collectives::run(const BraidEngineCall& call) {
   if (result.result != kBraidDone) throw CommError(result.text);
 }
 
-char* Collectives::scratch(std::size_t bytes) {
-  if (scratch_.size() < bytes) scratch_ = std::vector<char>(bytes);
-  return scratch_.data();
-}
-
 void Collectives::broadcast(void* data, std::size_t bytes, int root) {
   BraidEngineCall call = bytes_call(kBraidBroadcast, data, data, static_cast<std::int64_t>(bytes));
   call.peer = root;
@@ -73,11 +79,13 @@ void Collectives::all_gather(const void* in, void* out, std::size_t bytes) {
 }
 
 void Collectives::all_to_all(const void* in, void* out, std::span<const std::int64_t> in_counts,
-                             std::span<const std::int64_t> out_counts, std::size_t element_bytes) {
+                             std::span<const std::int64_t> out_counts, std::size_t element_bytes,
+                             bool skips_own) {
   BraidEngineCall call = bytes_call(kBraidAllToAll, in, out, 0);
   call.in_counts = in_counts.data();
   call.out_counts = out_counts.data();
   call.element_bytes = static_cast<std::int32_t>(element_bytes);
+  call.skips_own = skips_own ? 1 : 0;
   run(call);
 }
 
@@ -86,13 +94,13 @@ void Collectives::reduce(const void* in, void* out, std::int64_t count, DType dt
   const std::size_t size = size_of(dtype), bytes = static_cast<std::size_t>(count) * size;
   const bool here = engine_.rank() == root;
   if (bytes * ranks() <= kGathered) {
-    char* const all = scratch(bytes * ranks());
+    char* const all = scratch_.get(bytes * ranks());
     all_gather(in, all, bytes);
     if (here)
       reduce_host(dtype, op, ranks(), [&](std::size_t r) { return all + r * bytes; }, out, count);
     return;
   }
-  if (adds(dtype, op)) {
+  if (adds(dtype, op, bytes / ranks())) {
     BraidEngineCall call{};
     call.kind = kBraidReduce;
     call.op = op_of(op);
@@ -106,10 +114,10 @@ void Collectives::reduce(const void* in, void* out, std::int64_t count, DType dt
     if (here && op == ReduceOp::mean) divide_host(dtype, out, count, engine_.size());
     return;
   }
-  for (std::int64_t at = 0; at < count; at += kBlock) {
+  for (std::int64_t at = 0, block = block_of(dtype); at < count; at += block) {
     const std::size_t offset = static_cast<std::size_t>(at) * size;
     reduce_block(static_cast<const char*>(in) + offset,
-                 here ? static_cast<char*>(out) + offset : nullptr, std::min(kBlock, count - at),
+                 here ? static_cast<char*>(out) + offset : nullptr, std::min(block, count - at),
                  dtype, op, root);
   }
 }
@@ -118,12 +126,12 @@ void Collectives::all_reduce(const void* in, void* out, std::int64_t count, DTyp
                              ReduceOp op) {
   const std::size_t size = size_of(dtype), bytes = static_cast<std::size_t>(count) * size;
   if (bytes * ranks() <= kGathered) {
-    char* const all = scratch(bytes * ranks());
+    char* const all = scratch_.get(bytes * ranks());
     all_gather(in, all, bytes);
     reduce_host(dtype, op, ranks(), [&](std::size_t r) { return all + r * bytes; }, out, count);
     return;
   }
-  if (adds(dtype, op)) {
+  if (adds(dtype, op, bytes / ranks())) {
     BraidEngineCall call{};
     call.kind = kBraidAllReduce;
     call.op = op_of(op);
@@ -136,10 +144,10 @@ void Collectives::all_reduce(const void* in, void* out, std::int64_t count, DTyp
     if (op == ReduceOp::mean) divide_host(dtype, out, count, engine_.size());
     return;
   }
-  for (std::int64_t at = 0; at < count; at += kBlock) {
+  for (std::int64_t at = 0, block = block_of(dtype); at < count; at += block) {
     const std::size_t offset = static_cast<std::size_t>(at) * size;
     reduce_block(static_cast<const char*>(in) + offset, static_cast<char*>(out) + offset,
-                 std::min(kBlock, count - at), dtype, op, -1);
+                 std::min(block, count - at), dtype, op, -1);
   }
 }
 
@@ -148,19 +156,22 @@ void Collectives::reduce_block(const char* in, char* out, std::int64_t n, DType 
   const auto size = static_cast<std::int64_t>(ranks()), me = std::int64_t{engine_.rank()};
   const auto begin = [&](std::int64_t r) { return n * r / size; };
   const std::int64_t mine = begin(me + 1) - begin(me);
-  std::vector<std::int64_t> parts(ranks()), own(ranks(), mine), none(ranks(), 0);
+  std::vector<std::int64_t> parts(ranks()), sent, received(ranks(), mine), none(ranks(), 0);
   for (std::int64_t r = 0; r < size; ++r)
     parts[static_cast<std::size_t>(r)] = begin(r + 1) - begin(r);
-  const std::size_t bytes = size_of(dtype), part = static_cast<std::size_t>(mine) * bytes;
-  char* const received = scratch(part * (ranks() + 1));
-  char* const sum = received + part * ranks();
-  all_to_all(in, received, parts, own, bytes);
-  reduce_host(dtype, op, ranks(), [&](std::size_t r) { return received + r * part; }, sum, mine);
+  const std::size_t bytes = size_of(dtype), part = static_cast<std::size_t>(mine) * bytes,
+                    own = static_cast<std::size_t>(begin(me)) * bytes,
+                    place = static_cast<std::size_t>(me);
+  char* const all = scratch_.get(part * (ranks() + 1));
+  char* const sum = root < 0 ? out + own : all + part * ranks();
+  all_to_all(in, all, parts, received, bytes, true);
+  reduce_host(
+      dtype, op, ranks(), [&](std::size_t r) { return r == place ? in + own : all + r * part; },
+      sum, mine);
   if (root >= 0) {
-    std::vector<std::int64_t> to_root(none);
-    to_root[static_cast<std::size_t>(root)] = mine;
-    all_to_all(sum, out, to_root, me == root ? parts : none, bytes);
-    return;
+    sent = none;
+    sent[static_cast<std::size_t>(root)] = mine;
+    return all_to_all(sum, out, sent, me == root ? parts : none, bytes);
   }
   BraidEngineCall call = bytes_call(kBraidAllGather, sum, out, mine);
   call.element_bytes = static_cast<std::int32_t>(bytes);
@@ -171,10 +182,14 @@ void Collectives::reduce_block(const char* in, char* out, std::int64_t n, DType 
 void Collectives::reduce_scatter(const void* in, void* out, std::int64_t part, DType dtype,
                                  ReduceOp op) {
   const std::size_t bytes = static_cast<std::size_t>(part) * size_of(dtype);
-  char* const received = scratch(bytes * ranks());
+  char* const received = scratch_.get(bytes * ranks());
   const std::vector<std::int64_t> parts(ranks(), part);
-  all_to_all(in, received, parts, parts, size_of(dtype));
-  reduce_host(dtype, op, ranks(), [&](std::size_t r) { return received + r * bytes; }, out, part);
+  const auto me = static_cast<std::size_t>(engine_.rank());
+  const char* const own = static_cast<const char*>(in) + me * bytes;
+  all_to_all(in, received, parts, parts, size_of(dtype), true);
+  reduce_host(
+      dtype, op, ranks(), [&](std::size_t r) { return r == me ? own : received + r * bytes; }, out,
+      part);
 }
 
 }  // namespace braid::parallel::process

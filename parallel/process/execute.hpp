@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,16 +14,35 @@ namespace braid::parallel::process {
 /// Thrown by Collectives when the poll stopped the engine.
 struct Stopped {};
 
+/// Memory that is kept between calls, so that its pages are there.
+class Scratch {
+ public:
+  /// At least this many bytes; what was in it may be lost.
+  char* get(std::size_t bytes) {
+    if (bytes > size_) {
+      data_ = std::make_unique_for_overwrite<char[]>(bytes);
+      size_ = bytes;
+    }
+    return data_.get();
+  }
+
+ private:
+  std::unique_ptr<char[]> data_;
+  std::size_t size_ = 0;
+};
+
 /// The collectives on host memory, made of those of an engine. Sums of up to kGathered bytes of all
-/// ranks, sums of 16-bit floats, and min and max of floats are added here, in the tree of
-/// reduce_host; the engine adds the others. In both cases all ranks get the same bits.
+/// ranks are gathered and added on every rank. Of larger ones each rank adds a part, in the tree of
+/// reduce_host, and the parts are gathered. Only where these parts would be small, the engine adds,
+/// if it has the type and op. In all cases all ranks get the same bits.
 ///
 /// Throws    CommError with the engine's text, Stopped
 class Collectives {
  public:
   static constexpr std::size_t kGathered = 64 * 1024;
 
-  Collectives(HostEngine& engine, const BraidEnginePoll& poll) : engine_(engine), poll_(poll) {}
+  Collectives(HostEngine& engine, const BraidEnginePoll& poll, Scratch& scratch)
+      : engine_(engine), poll_(poll), scratch_(scratch) {}
 
   void broadcast(void* data, std::size_t bytes, int root);
   void reduce(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op, int root);
@@ -30,7 +50,8 @@ class Collectives {
   void all_gather(const void* in, void* out, std::size_t bytes);
   void reduce_scatter(const void* in, void* out, std::int64_t part, DType dtype, ReduceOp op);
   void all_to_all(const void* in, void* out, std::span<const std::int64_t> in_counts,
-                  std::span<const std::int64_t> out_counts, std::size_t element_bytes);
+                  std::span<const std::int64_t> out_counts, std::size_t element_bytes,
+                  bool skips_own = false);
 
  private:
   void run(const BraidEngineCall& call);
@@ -38,11 +59,10 @@ class Collectives {
   /// to the root if that is not -1.
   void reduce_block(const char* in, char* out, std::int64_t n, DType dtype, ReduceOp op, int root);
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(engine_.size()); }
-  char* scratch(std::size_t bytes);
 
   HostEngine& engine_;
   BraidEnginePoll poll_;
-  std::vector<char> scratch_;
+  Scratch& scratch_;
 };
 
 }  // namespace braid::parallel::process

@@ -54,8 +54,8 @@ void set_from(Launch& launch, const Variables& v) {
   launch.rank = *rank;
   launch.size = *size;
   if (launch.rank >= launch.size)
-    throw ArgumentError(str(v.rank, ": expected a rank below ", v.size, " = ", launch.size,
-                            ", got ", launch.rank));
+    throw ArgumentError(
+        str(v.rank, ": expected a rank below ", v.size, " = ", launch.size, ", got ", launch.rank));
   launch.local_rank = number_of(v.local_rank, 0, kMostRanks - 1);
   if (*v.local_size != '\0') launch.local_size = number_of(v.local_size, 1, kMostRanks);
 }
@@ -88,15 +88,14 @@ Launch read_launch(const ProcessOptions& options) {
     launch.size = *options.size;
     if (launch.size < 1 || launch.size > kMostRanks || launch.rank < 0 ||
         launch.rank >= launch.size)
-      throw ArgumentError(str("Process: expected a rank from 0 to size - 1, got rank ",
-                              launch.rank, " of ", launch.size));
+      throw ArgumentError(str("Process: expected a rank from 0 to size - 1, got rank ", launch.rank,
+                              " of ", launch.size));
   }
   for (const Variables& v : kVariables)
     if (launch.by == LaunchedBy::nobody) set_from(launch, v);
   if (options.local_rank) launch.local_rank = options.local_rank;
   if (launch.local_rank && *launch.local_rank < 0)
-    throw ArgumentError(
-        str("Process: local_rank: expected at least 0, got ", *launch.local_rank));
+    throw ArgumentError(str("Process: local_rank: expected at least 0, got ", *launch.local_rank));
 
   launch.address = options.address.empty() ? text_of("MASTER_ADDR") : options.address;
   const bool one_node = text_of("SLURM_STEP_NUM_NODES") == "1";
@@ -105,8 +104,7 @@ Launch read_launch(const ProcessOptions& options) {
   if (launch.address.empty()) launch.address = "127.0.0.1";
   constexpr int kMostPort = 65'535, kMasterPort = 29'500;
   if (options.port && (*options.port < 1 || *options.port > kMostPort))
-    throw ArgumentError(
-        str("Process: port: expected 1 to ", kMostPort, ", got ", *options.port));
+    throw ArgumentError(str("Process: port: expected 1 to ", kMostPort, ", got ", *options.port));
   // torchrun's own store may listen on MASTER_PORT.
   launch.port = number_of("MASTER_PORT", 1, kMostPort - 1).value_or(kMasterPort) + 1;
   launch.port = number_of("BRAID_PORT", 1, kMostPort).value_or(launch.port);

@@ -1,6 +1,7 @@
 #include "process/module_engine.hpp"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,7 +69,8 @@ class ModuleEngine final : public HostEngine {
   [[nodiscard]] int size() const noexcept override { return table_.size(engine_); }
   EngineResult run(const BraidEngineCall& call, const BraidEnginePoll& poll) override {
     Text text;
-    const auto result = static_cast<BraidEngineResult>(table_.run(engine_, &call, &poll, text.out()));
+    const auto result =
+        static_cast<BraidEngineResult>(table_.run(engine_, &call, &poll, text.out()));
     return {result, text.text()};
   }
   void* start(const BraidEngineCall& call, std::string& error) override {
@@ -83,7 +85,7 @@ class ModuleEngine final : public HostEngine {
     return {result, result == kBraidPending ? std::string() : text.text()};
   }
   std::unique_ptr<HostEngine> split(const std::string& id, int color, int rank, int size,
-                                const BraidEnginePoll&, EngineResult& result) override {
+                                    const BraidEnginePoll&, EngineResult& result) override {
     Text text;
     void* const part = table_.split(engine_, id.c_str(), color, rank, size, text.out());
     if (part != nullptr) return std::make_unique<ModuleEngine>(table_, part, store_);
@@ -118,62 +120,75 @@ std::string own_folder() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-std::vector<std::string> folders() {
+/// The folders of BRAID_MODULE_PATH.
+std::vector<std::string> named_folders() {
   std::vector<std::string> list;
-  if (const char* const paths = std::getenv("BRAID_MODULE_PATH"); paths != nullptr && *paths != 0) {
-    std::string_view rest = paths;
-    while (!rest.empty()) {
-      const auto colon = std::min(rest.find(':'), rest.size());
-      if (colon > 0) list.emplace_back(rest.substr(0, colon));
-      rest.remove_prefix(std::min(colon + 1, rest.size()));
-    }
-    return list;
+  const char* const paths = std::getenv("BRAID_MODULE_PATH");
+  std::string_view rest = paths == nullptr ? "" : paths;
+  while (!rest.empty()) {
+    const auto colon = std::min(rest.find(':'), rest.size());
+    if (colon > 0) list.emplace_back(rest.substr(0, colon));
+    rest.remove_prefix(std::min(colon + 1, rest.size()));
   }
-  list.push_back(own_folder());
-  list.push_back(own_folder() + "/braid");
-#ifdef BRAID_MODULE_FOLDER
-  list.emplace_back(BRAID_MODULE_FOLDER);
-#endif
   return list;
 }
 
-std::string file_of(const std::string& folder, const std::string& name) {
-  return folder + "/braid_" + name + ".so";
+/// True if only this user and root can have written it.
+bool trusted(const std::string& path) {
+  struct stat s{};
+  return ::stat(path.c_str(), &s) == 0 && (s.st_uid == 0 || s.st_uid == ::geteuid()) &&
+         (s.st_mode & S_IWOTH) == 0;
+}
+
+/// The module's file; empty if there is none. `tried`: where it was looked for.
+std::string find_module(const std::string& name, std::string& tried) {
+  const std::vector<std::string> named = named_folders();
+  std::vector<std::string> list = named;
+  if (named.empty()) {
+    const std::string own = own_folder();
+    // Beside the library or program, where it is installed, and in the build's folder.
+    list = {own, own + "/braid", own + "/engines", own + "/../engines", own + "/../../engines"};
+#ifdef BRAID_MODULE_FOLDER
+    list.emplace_back(BRAID_MODULE_FOLDER);
+#endif
+  }
+  for (const std::string& folder : list) {
+    std::string file = folder + "/braid_" + name + ".so";
+    tried += (tried.empty() ? "" : ", ") + folder;
+    if (::access(file.c_str(), R_OK) == 0 && (!named.empty() || (trusted(folder) && trusted(file))))
+      return file;
+  }
+  return {};
 }
 
 }  // namespace
 
 bool has_module(const std::string& name) {
-  for (const std::string& folder : folders())
-    if (::access(file_of(folder, name).c_str(), R_OK) == 0) return true;
-  return false;
+  std::string tried;
+  return !find_module(name, tried).empty();
 }
 
 const BraidEngineTable& open_module(const std::string& name) {
   std::string tried;
-  for (const std::string& folder : folders()) {
-    const std::string file = file_of(folder, name);
-    tried += (tried.empty() ? "" : ", ") + folder;
-    if (::access(file.c_str(), R_OK) != 0) continue;
-    // MPI's own plug-ins look for the symbols of its library.
-    void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      const char* const why = ::dlerror();
-      throw CommError(str("engine ", name, ": ", file, " cannot be opened: ",
-                          why == nullptr ? "no reason given" : why));
-    }
-    using Get = const BraidEngineTable* (*)();
-    const auto get = reinterpret_cast<Get>(::dlsym(library, "braid_engine"));
-    const BraidEngineTable* const table = get == nullptr ? nullptr : get();
-    if (table == nullptr || table->version != kEngineVersion)
-      throw CommError(str("engine ", name, ": expected ", file, " to have version ", kEngineVersion,
-                          " of the engine's table, got ",
-                          table == nullptr ? std::string("none") : std::to_string(table->version)));
-    return *table;
+  const std::string file = find_module(name, tried);
+  if (file.empty())
+    throw CommError(str("engine ", name, ": expected braid_", name, ".so in one of ", tried,
+                        ", got none; it is built where the library's package is installed, and "
+                        "BRAID_MODULE_PATH names its folder"));
+  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const why = ::dlerror();
+    throw CommError(str("engine ", name, ": ", file,
+                        " cannot be opened: ", why == nullptr ? "no reason given" : why));
   }
-  throw CommError(str("engine ", name, ": expected braid_", name, ".so in one of ", tried,
-                      ", got none; it is built where the library's package is installed, and "
-                      "BRAID_MODULE_PATH names its folder"));
+  using Get = const BraidEngineTable* (*)();
+  const auto get = reinterpret_cast<Get>(::dlsym(library, "braid_engine"));
+  const BraidEngineTable* const table = get == nullptr ? nullptr : get();
+  if (table == nullptr || table->version != kEngineVersion)
+    throw CommError(str("engine ", name, ": expected ", file, " to have version ", kEngineVersion,
+                        " of the engine's table, got ",
+                        table == nullptr ? std::string("none") : std::to_string(table->version)));
+  return *table;
 }
 
 std::string library_of(const BraidEngineTable& table) {
@@ -182,14 +197,12 @@ std::string library_of(const BraidEngineTable& table) {
   return text.text();
 }
 
-std::unique_ptr<HostEngine> open_engine(const BraidEngineTable& table, const ModuleOptions& options) {
+std::unique_ptr<HostEngine> open_engine(const BraidEngineTable& table,
+                                        const ModuleOptions& options) {
   Text text;
-  const BraidEngineOpen open{options.rank,
-                             options.size,
-                             options.address.c_str(),
-                             options.timeout,
-                             options.largest,
-                             {options.store.get(), &store_set, &store_get}};
+  const BraidEngineOpen open{
+      options.rank,    options.size,    options.address.c_str(),
+      options.timeout, options.largest, {options.store.get(), &store_set, &store_get}};
   void* const engine = table.open(&open, text.out());
   if (engine == nullptr) throw CommError(str("engine ", table.name, ": ", text.text()));
   return std::make_unique<ModuleEngine>(table, engine, options.store);

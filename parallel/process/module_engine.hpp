@@ -9,8 +9,9 @@
 namespace braid::parallel::process {
 
 /// Opens a module, `braid_<name>.so`: from the folders of BRAID_MODULE_PATH if that is set; else
-/// from the folder of the library or program that contains Braid, a folder `braid` in it, or the
-/// folder where Braid was installed. Modules stay open until the process ends.
+/// from beside the library or program that contains Braid, the folder where Braid was installed, or
+/// the folder of the build, if nobody else can have written it. Modules stay open until the process
+/// ends.
 ///
 /// Throws    CommError if there is none, if it cannot be opened (its text says what is missing), or
 ///           if it is of another version
@@ -31,6 +32,6 @@ struct ModuleOptions {
 ///
 /// Throws    CommError with the module's text
 [[nodiscard]] std::unique_ptr<HostEngine> open_engine(const BraidEngineTable& table,
-                                                  const ModuleOptions& options);
+                                                      const ModuleOptions& options);
 
 }  // namespace braid::parallel::process

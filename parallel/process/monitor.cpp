@@ -175,7 +175,7 @@ std::string Monitor::state_text(const std::optional<Store::Entry>& entry) const 
   const double fresh = 4 * std::chrono::duration<double>(interval_).count() + 1;
   if (entry->age > fresh)
     return str("has not answered for ", seconds_text(entry->age),
-               " (stopped, dead or unreachable), its last completed call is ", p.completed);
+               " (stopped, dead or unreachable), its last report was after call ", p.completed);
   if (p.entered > p.completed) return str("is in ", p.call, ", call ", p.entered);
   return str("computes, its last completed call is ", p.completed);
 }

@@ -71,8 +71,7 @@ template <class F> auto within(double seconds, const std::string& what, F f) {
   }).detach();
   std::unique_lock lock(state->mutex);
   if (!state->changed.wait_until(lock, after(seconds), [&] { return state->done; }))
-    throw CommTimeoutError(str("Process: ", what, " has not ended within ",
-                               seconds_text(seconds)));
+    throw CommTimeoutError(str("Process: ", what, " has not ended within ", seconds_text(seconds)));
   if (state->error) std::rethrow_exception(state->error);
   return std::move(state->result);
 }
@@ -98,6 +97,9 @@ struct Process::State {
   std::shared_ptr<EngineCommunicator> own;  // the same, if this Process made it
   std::unique_ptr<StoreServer> server;      // on rank 0
   int exceptions = std::uncaught_exceptions();
+  bool ended = false;  // in order
+
+  ~State();
 
   void start(const ProcessOptions& options);
   std::shared_ptr<Store> meet_by_store(const Launch& launch, std::string& address);
@@ -172,7 +174,8 @@ void Process::State::wait_for_all(Store& store, const Launch& launch) {
 
 std::shared_ptr<Store> Process::State::meet_by_engine(HostEngine& engine, const Launch& launch) {
   DeadlinePoll deadline{after(launch.timeout)};
-  Collectives collectives(engine, deadline.poll());
+  Scratch scratch;
+  Collectives collectives(engine, deadline.poll(), scratch);
   // Ranks on one host meet on its loopback interface.
   std::array<char, 64> host{};
   const std::string name = host_name();
@@ -204,8 +207,8 @@ std::shared_ptr<Store> Process::State::meet_by_engine(HostEngine& engine, const 
     find_local(launch, names);
     collectives.broadcast(&meeting, sizeof meeting, 0);
   } catch (const Stopped&) {
-    throw CommTimeoutError(str("Process: the ranks have not met over MPI within ",
-                               seconds_text(launch.timeout)));
+    throw CommTimeoutError(
+        str("Process: the ranks have not met over MPI within ", seconds_text(launch.timeout)));
   }
   if (!error.empty()) throw CommError(error);
   if (meeting.port == 0) throw CommError("Process: rank 0 could not open its store");
@@ -223,8 +226,7 @@ void Process::State::find_local(const Launch& launch, const std::vector<std::str
   const auto r = static_cast<std::size_t>(launch.rank);
   const auto mine = [&](const std::string& host) { return host == hosts[r]; };
   const auto end = hosts.begin() + launch.rank;
-  if (!launch.local_rank)
-    local_rank = static_cast<int>(std::count_if(hosts.begin(), end, mine));
+  if (!launch.local_rank) local_rank = static_cast<int>(std::count_if(hosts.begin(), end, mine));
   if (!launch.local_size)
     local_size = static_cast<int>(std::count_if(hosts.begin(), hosts.end(), mine));
 }
@@ -236,8 +238,7 @@ void Process::State::choose_device(const ProcessOptions& options) {
     return;
   }
   std::vector<Device> gpus;
-  for (int i = 0; i < device_count(DeviceType::cuda); ++i)
-    gpus.emplace_back(DeviceType::cuda, i);
+  for (int i = 0; i < device_count(DeviceType::cuda); ++i) gpus.emplace_back(DeviceType::cuda, i);
   if (gpus.empty()) return;
   if (local_rank >= static_cast<int>(gpus.size()))
     throw DeviceError(str("Process: expected a GPU for each of the ", local_rank + 1,
@@ -251,8 +252,9 @@ void Process::State::start(const ProcessOptions& options) {
   size = launch.size;
   timeout = launch.timeout;
   if (launch.engine == Engine::nccl)
-    throw CommError("Process: expected engine mpi or gloo, which copy between GPUs through the "
-                    "host, got nccl, which works only inside a process in this version");
+    throw CommError(
+        "Process: expected engine mpi or gloo, which copy between GPUs through the "
+        "host, got nccl, which works only inside a process in this version");
   if (size == 1) {
     local_rank = launch.local_rank.value_or(0);
     local_size = launch.local_size.value_or(1);
@@ -278,7 +280,13 @@ void Process::State::start(const ProcessOptions& options) {
     engine = within(timeout, "connecting the ranks over Gloo",
                     [&table, module] { return open_engine(table, module); });
   }
-  choose_device(options);
+  try {
+    choose_device(options);
+  } catch (...) {  // the others hear of it in their first collective
+    core.store->append("gone", str(rank, " 0 l;"));
+    engine->leave_at_once();
+    throw;
+  }
   core.device = device;
   core.timeout = timeout;
   core.check_collectives = options.check_collectives;
@@ -291,9 +299,10 @@ void Process::State::start(const ProcessOptions& options) {
 std::unique_ptr<HostEngine> Process::State::open_mpi(const Launch& launch,
                                                      const ModuleOptions& module) {
   if (launch.by != LaunchedBy::open_mpi && launch.by != LaunchedBy::mpich)
-    throw CommError(str("Process: engine mpi: expected mpirun or srun --mpi to have started this "
-                        "process, got ",
-                        *launch.variable == '\0' ? "no launcher" : launch.variable));
+    throw CommError(
+        str("Process: engine mpi: expected mpirun or srun --mpi to have started this "
+            "process, got ",
+            *launch.variable == '\0' ? "no launcher" : launch.variable));
   const bool open = launch.by == LaunchedBy::open_mpi;
   const std::string name = open ? "mpi_openmpi" : "mpi_mpich",
                     other = open ? "mpi_mpich" : "mpi_openmpi";
@@ -303,8 +312,8 @@ std::unique_ptr<HostEngine> Process::State::open_mpi(const Launch& launch,
                         ".so, got only the engine of ", open ? "MPICH" : "Open MPI", ", braid_",
                         other, ".so"));
   const BraidEngineTable& table = open_module(name);
-  auto engine = within(launch.timeout, "MPI_Init",
-                       [&table, module] { return open_engine(table, module); });
+  auto engine =
+      within(launch.timeout, "MPI_Init", [&table, module] { return open_engine(table, module); });
   if (engine->size() != launch.size || engine->rank() != launch.rank)
     throw CommError(str("Process: expected rank ", launch.rank, " of ", launch.size, " (",
                         launch.variable, "), got rank ", engine->rank(), " of ", engine->size(),
@@ -333,10 +342,15 @@ Process::~Process() {
   // Other ranks may wait for this one for ever if it ends by an exception.
   const bool orderly = std::uncaught_exceptions() == state_->exceptions;
   state_->own->shut_down(orderly);
-  if (!state_->server || !orderly || state_->own->failed()) return;
-  // Rank 0 has the store of the others, until they have said farewell.
-  const Clock::time_point deadline = after(std::min(state_->timeout, 60.0));
-  while (!state_->server->connected().empty() && Clock::now() < deadline)
+  state_->ended = orderly && !state_->own->failed();
+}
+
+Process::State::~State() {
+  if (!server) return;
+  // Rank 0 has the store of the others until they have said farewell. After a failure they hear the
+  // reason from it, and end.
+  const Clock::time_point deadline = after(std::min(timeout, ended ? 60.0 : 1.5));
+  while (!server->connected().empty() && Clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 

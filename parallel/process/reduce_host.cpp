@@ -36,62 +36,68 @@ template <class T> T product_of(T a, T b) {
 template <class T> T min_of(T a, T b) { return a < b || a != a ? a : b; }
 template <class T> T max_of(T a, T b) { return a > b || a != a ? a : b; }
 
-template <class T, class F> void combine(Sum<T>* a, const Sum<T>* b, std::int64_t n, F f) {
-  for (std::int64_t i = 0; i < n; ++i) a[i] = f(a[i], b[i]);
-}
-
-template <class T> void combine(ReduceOp op, Sum<T>* a, const Sum<T>* b, std::int64_t n) {
-  using S = Sum<T>;
+/// Calls f with the function that combines two elements.
+template <class S, class F> void with_op(ReduceOp op, F&& f) {
   switch (op) {
     case ReduceOp::sum:
-    case ReduceOp::mean: return combine<T>(a, b, n, [](S x, S y) { return sum_of(x, y); });
-    case ReduceOp::product: return combine<T>(a, b, n, [](S x, S y) { return product_of(x, y); });
-    case ReduceOp::min: return combine<T>(a, b, n, [](S x, S y) { return min_of(x, y); });
-    case ReduceOp::max: return combine<T>(a, b, n, [](S x, S y) { return max_of(x, y); });
+    case ReduceOp::mean: return f([](S x, S y) { return sum_of(x, y); });
+    case ReduceOp::product: return f([](S x, S y) { return product_of(x, y); });
+    case ReduceOp::min: return f([](S x, S y) { return min_of(x, y); });
+    case ReduceOp::max: return f([](S x, S y) { return max_of(x, y); });
   }
 }
 
-template <class T> struct Tree {
-  ReduceOp op;
+template <class T, class Combine> struct Tree {
+  using S = Sum<T>;
+  Combine f;
   const std::function<const void*(std::size_t)>& source;
-  std::vector<Sum<T>> tiles;  // one for each level
+  std::vector<S> tiles;  // one for each level
+
+  [[nodiscard]] const T* part(std::size_t rank, std::int64_t at) const {
+    return static_cast<const T*>(source(rank)) + at;
+  }
 
   /// Combines ranks [first, first + count) of elements [at, at + n) into tile `level`.
   void run(std::size_t first, std::size_t count, std::size_t level, std::int64_t at,
            std::int64_t n) {
-    Sum<T>* const tile = tiles.data() + static_cast<std::int64_t>(level) * kTile;
+    S* const tile = tiles.data() + static_cast<std::int64_t>(level) * kTile;
     if (count == 1) {
-      const T* const from = static_cast<const T*>(source(first)) + at;
-      for (std::int64_t i = 0; i < n; ++i) tile[i] = static_cast<Sum<T>>(from[i]);
+      const T* const a = part(first, at);
+      for (std::int64_t i = 0; i < n; ++i) tile[i] = static_cast<S>(a[i]);
+      return;
+    }
+    if (count == 2) {
+      const T *const a = part(first, at), *const b = part(first + 1, at);
+      for (std::int64_t i = 0; i < n; ++i) tile[i] = f(static_cast<S>(a[i]), static_cast<S>(b[i]));
       return;
     }
     const std::size_t left = std::bit_floor(count - 1);  // the largest power of two below count
     run(first, left, level, at, n);
     run(first + left, count - left, level + 1, at, n);
-    combine<T>(op, tile, tile + kTile, n);
+    const S* const other = tile + kTile;
+    for (std::int64_t i = 0; i < n; ++i) tile[i] = f(tile[i], other[i]);
   }
 };
 
 template <class T>
 void reduce(ReduceOp op, std::size_t ranks, const std::function<const void*(std::size_t)>& source,
             void* out, std::int64_t count) {
+  using S = Sum<T>;
   const auto levels = static_cast<std::size_t>(std::bit_width(ranks - 1)) + 1;
-  Tree<T> tree{op, source, std::vector<Sum<T>>(levels * static_cast<std::size_t>(kTile))};
-  for (std::int64_t at = 0; at < count; at += kTile) {
-    const std::int64_t n = std::min(kTile, count - at);
-    tree.run(0, ranks, 0, at, n);
-    T* const to = static_cast<T*>(out) + at;
-    if constexpr (std::is_same_v<Sum<T>, float> || std::is_same_v<T, double>) {
-      if (op == ReduceOp::mean) {
-        const auto divisor = static_cast<Sum<T>>(ranks);
-        for (std::int64_t i = 0; i < n; ++i)
-          to[i] = static_cast<T>(tree.tiles[static_cast<std::size_t>(i)] / divisor);
-        continue;
+  with_op<S>(op, [&](auto f) {
+    Tree<T, decltype(f)> tree{f, source, std::vector<S>(levels * static_cast<std::size_t>(kTile))};
+    for (std::int64_t at = 0; at < count; at += kTile) {
+      const std::int64_t n = std::min(kTile, count - at);
+      tree.run(0, ranks, 0, at, n);
+      S* const tile = tree.tiles.data();
+      if constexpr (std::is_floating_point_v<S>) {
+        const auto divisor = static_cast<S>(ranks);
+        for (std::int64_t i = 0; op == ReduceOp::mean && i < n; ++i) tile[i] /= divisor;
       }
+      T* const to = static_cast<T*>(out) + at;
+      for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(tile[i]);
     }
-    for (std::int64_t i = 0; i < n; ++i)
-      to[i] = static_cast<T>(tree.tiles[static_cast<std::size_t>(i)]);
-  }
+  });
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ StoreClient::StoreClient(const Address& address, int port, const std::string& to
     send_all(socket_, reply, deadline);
     if (receive(socket_, 1, deadline) != std::string(1, '\0')) {
       const std::uint32_t length = wire::Reader(receive(socket_, 4, deadline)).u32();
-      throw fail("refused: " + receive(socket_, std::min<std::size_t>(length, wire::kMaxRefusal),
-                                       deadline));
+      throw fail("refused: " +
+                 receive(socket_, std::min<std::size_t>(length, wire::kMaxRefusal), deadline));
     }
     if (!wire::same_secret(receive(socket_, wire::kProof, deadline),
                            wire::proof(token, "server", server_nonce, nonce, r, n)))
@@ -80,7 +80,8 @@ std::string StoreClient::request(wire::Op op, std::string_view key, std::string_
   try {
     send_all(socket_, framed + text, deadline);
     const std::uint32_t length = wire::Reader(receive(socket_, 4, deadline)).u32();
-    if (length < kValueAt || length > wire::kMaxAnswer) throw CommError("it sends another protocol");
+    if (length < kValueAt || length > wire::kMaxAnswer)
+      throw CommError("it sends another protocol");
     answer = receive(socket_, length, deadline);
   } catch (const CommError& e) {
     broken_ = str("rank 0, whose store is at ", where_, ", has stopped, died or left: ", e.what());
@@ -119,8 +120,7 @@ std::int64_t StoreClient::add(std::string_view key, std::int64_t delta) {
   std::string number;
   wire::put_u64(number, static_cast<std::uint64_t>(delta));
   const std::string answer = request(wire::Op::add, key, number);
-  return static_cast<std::int64_t>(
-      wire::Reader(std::string_view(answer).substr(kValueAt)).u64());
+  return static_cast<std::int64_t>(wire::Reader(std::string_view(answer).substr(kValueAt)).u64());
 }
 
 std::string StoreClient::compare_set(std::string_view key, std::string_view expected,

@@ -17,9 +17,10 @@ namespace braid::parallel::process {
 StoreServer::StoreServer(std::shared_ptr<MemoryStore> store, StoreServerOptions options)
     : store_(std::move(store)), options_(std::move(options)) {
   if (!options_.address.loopback && options_.token.empty())
-    throw ArgumentError(str("store: expected a token (BRAID_TOKEN, the same on all ranks) to "
-                            "listen on ",
-                            options_.address.text, ", got none"));
+    throw ArgumentError(
+        str("store: expected a token (BRAID_TOKEN, the same on all ranks) to "
+            "listen on ",
+            options_.address.text, ", got none"));
   listener_ = listen_on(options_.address, options_.port);
   wake_ = Socket(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_) throw CommError(str("store: no eventfd: error ", errno));
@@ -58,8 +59,7 @@ void StoreServer::loop() {
       }
       // A peer that is idle between two requests is not in a hurry.
       const bool waits = peer->rank >= 0 && peer->in.empty() && peer->out.empty();
-      if (!waits &&
-          std::chrono::duration<double>(now - peer->since).count() > options_.patience)
+      if (!waits && std::chrono::duration<double>(now - peer->since).count() > options_.patience)
         stays = false;
       if (stays) {
         ++peer;
@@ -110,24 +110,21 @@ bool StoreServer::flush(Peer& peer) {
 
 bool StoreServer::read(Peer& peer) {
   std::size_t wanted = wire::kReply;
-  if (peer.rank >= 0) {
-    wanted = 4;
-    if (peer.in.size() >= 4) {
-      const std::uint32_t length = wire::Reader(peer.in).u32();
-      if (length == 0 || length > wire::kMaxRequest) return false;
-      wanted = 4 + std::size_t{length};
-    }
-  }
+  if (peer.rank >= 0)  // the length, then the rest
+    wanted = peer.in.size() < 4 ? 4 : 4 + std::size_t{wire::Reader(peer.in).u32()};
   char bytes[16 * 1024];
-  const ssize_t n = ::recv(peer.socket.fd(), bytes, std::min(sizeof bytes, wanted - peer.in.size()),
-                           0);
+  const ssize_t n =
+      ::recv(peer.socket.fd(), bytes, std::min(sizeof bytes, wanted - peer.in.size()), 0);
   if (n == 0) return false;
   if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
   if (peer.in.empty() && peer.rank >= 0) peer.since = Clock::now();
   peer.in.append(bytes, static_cast<std::size_t>(n));
   if (peer.in.size() < wanted) return true;
   if (peer.rank < 0) return greet(peer);
-  if (wanted == 4) return true;  // the length; the rest follows
+  if (wanted == 4) {
+    const std::uint32_t length = wire::Reader(peer.in).u32();
+    return length > 0 && length <= wire::kMaxRequest;
+  }
   const std::string request = std::move(peer.in);
   peer.in.clear();
   peer.since = Clock::now();
@@ -155,8 +152,8 @@ bool StoreServer::greet(Peer& peer) {
     return true;
   }
   if (static_cast<int>(size) != options_.size) {
-    refuse(peer, str("rank ", rank, " expects a world of ", size, ", rank 0 one of ",
-                     options_.size));
+    refuse(peer,
+           str("rank ", rank, " expects a world of ", size, ", rank 0 one of ", options_.size));
     return true;
   }
   if (rank == 0 || rank >= size) {

@@ -110,7 +110,7 @@ class ThreadEngine final : public HostEngine {
   }
 
   std::unique_ptr<HostEngine> split(const std::string& id, int color, int rank, int size,
-                                const BraidEnginePoll&, EngineResult&) override {
+                                    const BraidEnginePoll&, EngineResult&) override {
     if (color < 0) return nullptr;
     const std::lock_guard lock(group_->mutex);
     std::weak_ptr<Group>& weak = group_->children[id];
@@ -119,6 +119,8 @@ class ThreadEngine final : public HostEngine {
     kept_.push_back(child);  // until all ranks have it
     return std::make_unique<ThreadEngine>(std::move(child), rank);
   }
+
+  void drop(void* request) noexcept override { delete static_cast<Request*>(request); }
 
   void abort() noexcept override {
     const std::lock_guard lock(group_->mutex);
@@ -268,8 +270,13 @@ std::vector<std::shared_ptr<ProcessCommunicator>> make_thread_communicators(
   const auto group = std::make_shared<Group>(static_cast<int>(devices.size()));
   const auto store = std::make_shared<MemoryStore>();
   for (std::size_t i = 0; i < devices.size(); ++i) {
+    CoreOptions options;
+    options.device = devices[i];
+    options.timeout = timeout;
+    options.engine_name = "threads";
+    options.store = store;
     auto core = std::make_shared<Core>(std::make_unique<ThreadEngine>(group, static_cast<int>(i)),
-                                       CoreOptions{devices[i], timeout, true, "threads", store});
+                                       std::move(options));
     core->start();
     all.push_back(std::make_shared<EngineCommunicator>(std::move(core)));
   }

@@ -48,7 +48,7 @@ if ((${#names[@]} == 0)); then
     for name in "${every_run[@]}"; do [[ $name == "$other" ]] || names+=("$name"); done
   fi
 fi
-need "${build_tools[@]}" catch2 clang-14 python3-pip
+need "${build_tools[@]}" "${engine_packages[@]}" catch2 clang-14 python3-pip
 need libclang-rt-14-dev  # clang's sanitizers are a separate package, which clang-14 only recommends
 if ((BRAID_CHECK_ALL)); then need g++-11 gcovr libbenchmark-dev; fi
 

@@ -4,7 +4,7 @@
 # separate build.
 set -euo pipefail
 . tests/lib.sh
-need "${build_tools[@]}" catch2 gcovr
+need "${build_tools[@]}" "${engine_packages[@]}" catch2 gcovr
 mkdir -p build/check
 configure coverage -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -fno-inline" \
   -DBRAID_COVERAGE=ON -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_TEST_OPTIONS=-O0 \

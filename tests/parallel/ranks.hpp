@@ -37,20 +37,6 @@ inline void on_ranks(int n, const std::function<void(parallel::ProcessCommunicat
     if (e) std::rethrow_exception(e);
 }
 
-inline void expect(bool ok, const std::string& what) {
-  if (!ok) throw Error("expected " + what);
-}
-
-/// Throws unless both have the same elements.
-inline void same(const Tensor& got, const Tensor& want) {
-  expect(got.dtype() == want.dtype() && got.shape() == want.shape(),
-         str(want.dtype(), " ", want.shape(), ", got ", got.dtype(), " ", got.shape()));
-  const auto a = got.to_vector<double>(), b = want.to_vector<double>();
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (a[i] != b[i] && (a[i] == a[i] || b[i] == b[i]))
-      expect(false, str(b[i], " at ", i, " of ", want.dtype(), " ", want.shape(), ", got ", a[i]));
-}
-
 /// The text of the exception that f throws; empty if it throws none.
 template <class F> std::string text_of(F&& f) {
   try {

@@ -4,6 +4,7 @@
 #include <braid/parallel/internal/thread_ranks.hpp>
 
 #include "group.hpp"
+#include "processes/collectives.hpp"
 #include "ranks.hpp"
 
 namespace braid::test {
@@ -12,121 +13,36 @@ namespace {
 using parallel::ProcessCommunicator;
 using parallel::ReduceOp;
 
-constexpr DType kTypes[] = {DType::bool_,   DType::uint8,    DType::int32,   DType::int64,
-                            DType::float16, DType::bfloat16, DType::float32, DType::float64};
-constexpr std::int64_t kSizes[] = {0, 1, 7, 32'769};  // the last one is not gathered
-
-/// Small whole numbers, so that every sum and product is exact.
-Tensor values(int rank, std::int64_t n, DType dtype) {
-  std::vector<float> v(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; i < n; ++i)
-    v[static_cast<std::size_t>(i)] = dtype == DType::bool_
-                                         ? static_cast<float>((i + rank) % 2)
-                                         : static_cast<float>((i * 7 + rank * 3) % 5 + 1);
-  return tensor(v).to(dtype);
-}
-
-Tensor expected(ReduceOp op, int ranks, std::int64_t n, DType dtype) {
-  std::vector<double> result = values(0, n, dtype).to_vector<double>();
-  for (int r = 1; r < ranks; ++r) {
-    const std::vector<double> v = values(r, n, dtype).to_vector<double>();
-    for (std::size_t i = 0; i < v.size(); ++i) {
-      double& x = result[i];
-      switch (op) {
-        case ReduceOp::product: x *= v[i]; break;
-        case ReduceOp::min: x = std::min(x, v[i]); break;
-        case ReduceOp::max: x = std::max(x, v[i]); break;
-        default: x += v[i];
-      }
-    }
-  }
-  if (op == ReduceOp::mean)
-    for (double& x : result) x /= ranks;
-  return tensor(result).to(dtype);
-}
-
 }  // namespace
 
 TEST_CASE("thread ranks: every collective gives what a plain loop gives", "[process]") {
-  for (const int n : {1, 2, 3, 4})
-    on_ranks(n, [&](ProcessCommunicator& c) {
-      for (const DType dtype : kTypes) {
-        for (const std::int64_t size : kSizes) {
-          const Tensor own = values(c.rank(), size, dtype).to(c.device());
-          std::vector<Tensor> all;
-          for (int r = 0; r < n; ++r) all.push_back(values(r, size, dtype));
-          const Tensor whole = cat(all, 0);
-          const int root = n - 1;
+  for (const int n : {1, 2, 3, 4}) on_ranks(n, check_collectives);
+}
 
-          Tensor t = own.clone();
-          c.broadcast(t, root);
-          same(t, values(root, size, dtype));
-
-          Tensor gathered = zeros({size * n}, {.device = c.device(), .dtype = dtype});
-          c.all_gather(gathered, own);
-          same(gathered, whole);
-
-          // rank r sends its block b to rank b
-          const Tensor blocks = values(c.rank(), size * n, dtype).to(c.device());
-          std::vector<Tensor> from;
-          for (int r = 0; r < n; ++r)
-            from.push_back(values(r, size * n, dtype).narrow(0, c.rank() * size, size));
-          Tensor exchanged = zeros({size * n}, {.device = c.device(), .dtype = dtype});
-          c.all_to_all(exchanged, blocks);
-          same(exchanged, cat(from, 0));
-
-          if (dtype == DType::bool_) continue;
-          for (const ReduceOp op :
-               {ReduceOp::sum, ReduceOp::mean, ReduceOp::product, ReduceOp::min, ReduceOp::max}) {
-            if (op == ReduceOp::mean && !is_floating(dtype)) continue;
-            t = own.clone();
-            c.all_reduce(t, op);
-            same(t, expected(op, n, size, dtype));
-            t = own.clone();
-            c.reduce(t, root, op);
-            same(t, c.rank() == root ? expected(op, n, size, dtype) : own);
-            Tensor part = zeros({size}, {.device = c.device(), .dtype = dtype});
-            c.reduce_scatter(part, blocks, op);
-            same(part, expected(op, n, size * n, dtype).narrow(0, c.rank() * size, size));
-          }
-        }
+TEST_CASE("thread ranks: 16-bit floats are added in float32, and a NaN stays", "[process]") {
+  on_ranks(3, [](ProcessCommunicator& c) {
+    const Device at = c.device();
+    for (const std::int64_t n : {3, 100'000})  // gathered, and added in parts
+      for (const auto& [dtype, large] :
+           {std::pair{DType::float16, 2048.0}, std::pair{DType::bfloat16, 256.0}}) {
+        // large + 1 is not a number of the dtype, and would be rounded to large
+        const Tensor t = full({n}, c.rank() == 0 ? large : 1.0, {.device = at, .dtype = dtype});
+        c.all_reduce(t);
+        same(t, full({n}, large + 2, {.dtype = dtype}));
       }
-      c.barrier();
-    });
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::min, ReduceOp::max}) {
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      const Tensor t = full({2}, c.rank() == 1 ? nan : 1.0, {.device = at});
+      c.all_reduce(t, op);
+      same(t, full({2}, nan));
+    }
+  });
 }
 
 TEST_CASE("thread ranks: uneven all_to_all, messages, split, functions", "[process]") {
   on_ranks(4, [](ProcessCommunicator& c) {
-    const int me = c.rank(), n = c.size();
-    // rank r sends r + 1 elements of value 10 r + to
-    std::vector<std::int64_t> in_counts(4, me + 1), out_counts{1, 2, 3, 4};
-    std::vector<float> in, want;
-    for (int to = 0; to < n; ++to)
-      in.insert(in.end(), usize(me + 1), static_cast<float>(10 * me + to));
-    for (int from = 0; from < n; ++from)
-      want.insert(want.end(), usize(from + 1), static_cast<float>(10 * from + me));
-    Tensor out = zeros({10});
-    c.start_all_to_all(out, tensor(in), out_counts, in_counts).wait();
-    same(out, tensor(want));
-
-    // a ring, where every rank sends first
-    Tensor got = zeros({3});
-    const parallel::Work sent = c.start_send(full({3}, 1.0 * (me + 1)), (me + 1) % n, 7);
-    c.recv(got, (me + n - 1) % n, 7);
-    sent.wait();
-    same(got, full({3}, 1.0 * ((me + n - 1) % n + 1)));
-
-    // two groups, in reverse order; rank 3 is in none
-    const auto part = c.split(me == 3 ? -1 : me % 2, -me);
-    expect((part == nullptr) == (me == 3), "no communicator for a negative color");
-    if (part) {
-      expect(part->size() == (me % 2 == 0 ? 2 : 1) && part->rank() == (me == 0 ? 1 : 0),
-             "ranks ordered by key");
-      Tensor sum = full({2}, 1.0 * (me));
-      part->all_reduce(sum);
-      same(sum, full({2}, 1.0 * (me % 2 == 0 ? 2 : 1)));
-    }
-
+    check_messages_and_groups(c);
+    const int me = c.rank();
     Tensor t = full({5}, 1.0 * (me));
     const parallel::Work reduced = c.start_all_reduce(t, ReduceOp::sum, "numbers");
     double seen = -1;

@@ -62,7 +62,8 @@ template <> std::int64_t product_of(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
 
-template <class T> void combine(std::int32_t op, void* out, const void* a, const void* b, size_t n) {
+template <class T>
+void combine(std::int32_t op, void* out, const void* a, const void* b, size_t n) {
   auto* const to = static_cast<T*>(out);
   const auto* const x = static_cast<const T*>(a);
   const auto* const y = static_cast<const T*>(b);
@@ -132,7 +133,7 @@ struct Shared {
   std::mutex mutex;
   std::condition_variable changed;
   bool given = false, done = false, ends = false, ended = false;  // with the mutex
-  BraidEngineCall call{};                          // with the mutex
+  BraidEngineCall call{};                                         // with the mutex
   std::vector<std::int64_t> in_counts, out_counts;
   std::string error;  // with the mutex
   std::shared_ptr<gloo::rendezvous::Context> context;
@@ -154,7 +155,8 @@ struct Gloo {
 
 Gloo& of(void* engine) { return *static_cast<Gloo*>(engine); }
 
-template <class Options> void add_or_copy(Options& options, const BraidEngineCall& call, bool input) {
+template <class Options>
+void add_or_copy(Options& options, const BraidEngineCall& call, bool input) {
   with_type(call.type, [&]<class T>(T*) {
     const auto n = static_cast<std::size_t>(call.count);
     if (input && call.in != call.out)
@@ -167,8 +169,8 @@ template <class Options> void add_or_copy(Options& options, const BraidEngineCal
   });
 }
 
-void run_call(const std::shared_ptr<gloo::rendezvous::Context>& context, const BraidEngineCall& call,
-              std::vector<char>& scratch) {
+void run_call(const std::shared_ptr<gloo::rendezvous::Context>& context,
+              const BraidEngineCall& call, std::vector<char>& scratch) {
   const auto bytes = static_cast<std::size_t>(call.count * call.element_bytes);
   auto* const in = static_cast<char*>(const_cast<void*>(call.in));
   auto* const out = static_cast<char*>(call.out);
@@ -278,8 +280,8 @@ std::unique_ptr<Gloo> connect(const BraidEngineOpen& options,
   gloo->shared = std::make_shared<Shared>();
   auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
   // The caller's deadline comes first.
-  context->setTimeout(Milliseconds(static_cast<std::int64_t>(
-      std::min(options.timeout * 2 + 5, 1e7) * 1000)));
+  context->setTimeout(
+      Milliseconds(static_cast<std::int64_t>(std::min(options.timeout * 2 + 5, 1e7) * 1000)));
   StoreOfRankZero store(options.store, prefix, options.timeout);
   context->connectFullMesh(store, gloo->device);
   gloo->shared->context = std::move(context);
@@ -351,8 +353,7 @@ void* start(void* engine, const BraidEngineCall* call, BraidEngineText error) {
     const bool sends = call->kind == kBraidSend;
     const auto bytes = static_cast<std::size_t>(call->count * call->element_bytes);
     // 64 bits: outside of the slots of Gloo's collectives, whose first byte is 1 to 8.
-    const std::uint64_t slot =
-        (std::uint64_t{0x7f} << 56) | static_cast<std::uint32_t>(call->tag);
+    const std::uint64_t slot = (std::uint64_t{0x7f} << 56) | static_cast<std::uint32_t>(call->tag);
     void* const data = sends ? const_cast<void*>(call->in) : call->out;
     auto buffer = gloo.shared->context->createUnboundBuffer(data, bytes);
     if (sends) buffer->send(call->peer, slot);
@@ -424,7 +425,8 @@ void close(void* engine, std::int32_t orderly) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const BraidEngineTable* braid_engine() {
-  static const BraidEngineTable table{kEngineVersion, 1,      "gloo", &library, &open,  &rank, &size,
-                                      &run,           &start, &test,  &split,   &abort, &close};
+  static const BraidEngineTable table{kEngineVersion, 1,      "gloo", &library, &open,
+                                      &rank,          &size,  &run,   &start,   &test,
+                                      &split,         &abort, &close};
   return &table;
 }

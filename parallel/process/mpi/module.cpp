@@ -1,6 +1,6 @@
 // The engine on MPI, a module of its own for each implementation of MPI. All calls are nonblocking
 // and polled, so that a deadline or an abort ends every wait.
-#define OMPI_SKIP_MPICXX 1   // the C interface only
+#define OMPI_SKIP_MPICXX 1  // the C interface only
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 #include <sched.h>
@@ -137,7 +137,8 @@ void wait(Mpi& mpi, Requests& all, const BraidEnginePoll& poll) {
 }
 
 /// Starts with the lock, then waits.
-template <class F> void run_one(Mpi& mpi, const BraidEnginePoll& poll, const char* name, F&& start) {
+template <class F>
+void run_one(Mpi& mpi, const BraidEnginePoll& poll, const char* name, F&& start) {
   Requests all;
   {
     const std::lock_guard lock(mpi_mutex());
@@ -193,7 +194,7 @@ void all_to_all(Mpi& mpi, const BraidEngineCall& call, const BraidEnginePoll& po
     }
   }
   const std::size_t me = at(mpi.rank);
-  if (from[me + 1] > from[me])
+  if (from[me + 1] > from[me] && call.skips_own == 0)
     std::memcpy(out + to[me], in + from[me], static_cast<std::size_t>(from[me + 1] - from[me]));
   wait(mpi, all, poll);
 }
@@ -254,8 +255,8 @@ void run_call(Mpi& mpi, const BraidEngineCall& call, const BraidEnginePoll& poll
         const std::int64_t offset = at * call.element_bytes;
         run_one(mpi, poll, "MPI_Ireduce", [&](MPI_Request& request) {
           return MPI_Ireduce(root && in == out ? MPI_IN_PLACE : in + offset,
-                             root ? out + offset : nullptr, n, type, op, call.peer,
-                             mpi.collectives, &request);
+                             root ? out + offset : nullptr, n, type, op, call.peer, mpi.collectives,
+                             &request);
         });
       });
       return;
@@ -308,8 +309,7 @@ void* open(const BraidEngineOpen* options, BraidEngineText error) {
     check("MPI_Finalized", MPI_Finalized(&ended));
     if (ended != 0) throw Failure{"MPI has been finalized"};
     if (ready == 0) {
-      check("MPI_Init_thread",
-            MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
+      check("MPI_Init_thread", MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
       finalizes = true;
     } else {
       check("MPI_Query_thread", MPI_Query_thread(&provided));
@@ -413,7 +413,7 @@ void close(void* engine, std::int32_t orderly) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const BraidEngineTable* braid_engine() {
-  static const BraidEngineTable table{kEngineVersion, 1,     "mpi", &library, &open,  &rank, &size,
+  static const BraidEngineTable table{kEngineVersion, 1,      "mpi", &library, &open,  &rank, &size,
                                       &run,           &start, &test, &split,   &abort, &close};
   return &table;
 }

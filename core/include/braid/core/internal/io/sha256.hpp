@@ -24,6 +24,7 @@ class Sha256 {
 };
 
 /// HMAC-SHA-256 (RFC 2104): proves that the key is known, without showing it.
-[[nodiscard]] std::array<unsigned char, 32> hmac_sha256(std::string_view key, std::string_view text);
+[[nodiscard]] std::array<unsigned char, 32> hmac_sha256(std::string_view key,
+                                                        std::string_view text);
 
 }  // namespace braid

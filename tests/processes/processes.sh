@@ -1,0 +1,203 @@
+#!/usr/bin/env bash
+# processes.sh PROGRAM ENGINES [KILLS]: ranks that are processes, with each engine and launcher that
+# is installed: collectives, errors that all ranks report, and KILLS (2) ranks each that are killed
+# or stopped. Prints a line for each check; exits with 77 if there is no engine.
+set -euo pipefail
+program=$1 engines=$2 kills=${3:-2}
+work=$(mktemp -d)
+tag=rank-of-$$-$RANDOM # an argument by which the processes of this script are found
+trap 'end_all; rm -rf "$work"' EXIT
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT BRAID_PORT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 BRAID_MODULE_PATH=$engines
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_mpi_yield_when_idle=1
+
+pids() { pgrep -f -- " $tag\$" || true; }
+# The ranks, without the launcher, whose arguments contain the tag too.
+ranks() {
+  local pid
+  for pid in $(pids); do
+    [[ $(readlink "/proc/$pid/exe") != "$(readlink -f "$program")" ]] || echo "$pid"
+  done
+}
+end_all() {
+  local pid
+  for pid in $(pids); do kill -KILL "$pid" 2>/dev/null || true; done
+}
+die() {
+  echo "FAIL: $*"
+  cat "$work"/log* 2>/dev/null || true
+  exit 1
+}
+
+# start LAUNCHER N MODE SECONDS: starts a job; its output goes to $work/log*, its status to
+# $work/status. Of ranks that are started here, the status is 0 if all are.
+start() {
+  local launcher=$1 n=$2 mode=$3 seconds=$4
+  rm -f "$work"/log* "$work/status"
+  case $launcher in
+    openmpi) ("${openmpi[@]}" -np "$n" "$program" "$mode" "$seconds" "$tag" >"$work/log" 2>&1 &&
+      echo 0 >"$work/status" || echo $? >"$work/status") & ;;
+    mpich) ("${mpich[@]}" -np "$n" "$program" "$mode" "$seconds" "$tag" >"$work/log" 2>&1 &&
+      echo 0 >"$work/status" || echo $? >"$work/status") & ;;
+    variables)
+      local port=$((20000 + RANDOM % 10000)) rank
+      (
+        exec 2>/dev/null  # bash's own lines about killed ranks
+        for ((rank = 0; rank < n; ++rank)); do
+          RANK=$rank WORLD_SIZE=$n BRAID_PORT=$port \
+            "$program" "$mode" "$seconds" "$tag" >"$work/log$rank" 2>&1 &
+          list[rank]=$!
+        done
+        status=0
+        for ((rank = 0; rank < n; ++rank)); do wait "${list[rank]}" || status=$?; done
+        echo $status >"$work/status"
+      ) &
+      ;;
+  esac
+  job=$!
+}
+
+# run LAUNCHER N MODE SECONDS: the same, to its end; sets `status`.
+run() {
+  start "$@"
+  wait "$job" 2>/dev/null || true
+  status=$(cat "$work/status")
+}
+
+# count_lines TEXT: the lines of the job's output that contain the text.
+count_lines() { cat "$work"/log* 2>/dev/null | grep -cF -- "$1" || true; }
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    ((SECONDS < end)) || return 1
+    sleep 0.05
+  done
+}
+is_running() { [[ $(count_lines running) != 0 ]]; }
+has_ended() { [[ -s $work/status ]]; }
+is_empty() { [[ -z $(ranks) ]]; }
+
+# collectives LAUNCHER N
+collectives() {
+  run "$1" "$2" collectives 60
+  [[ $status == 0 && $(count_lines ': ok over') == "$2" ]] || die "$1: collectives with $2 ranks"
+  echo "$1: collectives with $2 ranks"
+}
+
+# reports LAUNCHER MODE TEXT RANKS: the job fails, and that many ranks report the text.
+reports() {
+  run "$1" 4 "$2" 5
+  # mpirun may end the last ranks before they print
+  local got
+  got=$(count_lines "$3")
+  [[ $status != 0 ]] || die "$1: $2 ended with 0"
+  if [[ $1 == variables ]]; then ((got == $4)); else ((got >= 1)); fi ||
+    die "$1: $2: '$3' $got times"
+  echo "$1: $2: $3"
+}
+
+# hurt LAUNCHER SIGNAL SECONDS: a random rank of 4 gets the signal while all compute. The job ends
+# within the deadline of a collective and 5 s, fails, and leaves no process.
+hurt() {
+  local launcher=$1 signal=$2 seconds=$3 list victim begin took
+  start "$launcher" 4 loop "$seconds"
+  wait_for 30 is_running || die "$launcher: the loop does not start"
+  mapfile -t list < <(ranks)
+  victim=${list[RANDOM % ${#list[@]}]}
+  sleep "0.0$((RANDOM % 100))"
+  begin=$(date +%s%N)
+  kill "-$signal" "$victim"
+  if [[ $launcher == variables && $signal == STOP ]]; then
+    # No launcher ends the stopped rank: it ends when it goes on.
+    wait_for $((seconds + 5)) eval '[[ $(ranks) == '"$victim"' ]]' ||
+      die "$launcher: $signal: the others have not ended"
+    took=$((($(date +%s%N) - begin) / 1000000))
+    kill -CONT "$victim"
+  fi
+  wait_for $((seconds + 5)) has_ended || die "$launcher: $signal: the job has not ended"
+  [[ -n ${took:-} ]] || took=$((($(date +%s%N) - begin) / 1000000))
+  [[ $(cat "$work/status") != 0 ]] || die "$launcher: $signal: the job ended with 0"
+  wait_for 2 is_empty || die "$launcher: $signal: orphans $(ranks)"
+  echo "$launcher: $signal: over after $took ms: $(cat "$work"/log* | grep -m 1 '^error' || true)"
+}
+
+# bad TEXT VARIABLE=VALUE...: one process with these variables fails with the text within 5 s.
+bad() {
+  local text=$1
+  shift
+  if env "$@" timeout 5 "$program" alone 1 "$tag" >"$work/log" 2>&1; then die "$*: no error"; fi
+  (($(count_lines "$text") == 1)) || die "$*: expected '$text'"
+  echo "bad input: $(cat "$work/log")"
+}
+
+if ldd "$program" | grep -E 'libmpi|libgloo'; then die "the program is linked to an engine"; fi
+env BRAID_MODULE_PATH=/nowhere "$program" alone >"$work/log"
+(($(count_lines 'rank 0 of 1') == 1)) || die "a program without a launcher"
+bad 'RANK: expected a rank below WORLD_SIZE = 2, got 2' RANK=2 WORLD_SIZE=2
+bad 'engine gloo: expected braid_gloo.so in one of /nowhere' BRAID_MODULE_PATH=/nowhere RANK=0 \
+  WORLD_SIZE=2
+
+launchers=()
+openmpi=() mpich=()
+for name in mpirun.openmpi mpirun; do
+  if [[ $("$name" --version 2>&1) == *'Open MPI'* ]]; then
+    openmpi=("$name")
+    break
+  fi
+done
+for name in mpiexec.mpich mpiexec; do
+  if [[ $("$name" --version 2>&1) == *HYDRA* ]]; then
+    mpich=("$name")
+    break
+  fi
+done
+[[ ! -e $engines/braid_mpi_openmpi.so || ${#openmpi[@]} == 0 ]] || launchers+=(openmpi)
+[[ ! -e $engines/braid_mpi_mpich.so || ${#mpich[@]} == 0 ]] || launchers+=(mpich)
+[[ ! -e $engines/braid_gloo.so ]] || launchers+=(variables)
+if ((${#launchers[@]} == 0)); then
+  echo "SKIP(processes): no engine: libopenmpi-dev openmpi-bin, libmpich-dev mpich, libgloo-dev"
+  exit 77
+fi
+
+for launcher in "${launchers[@]}"; do
+  collectives "$launcher" 2
+  collectives "$launcher" 4
+  reports "$launcher" mismatch \
+    'all_reduce, call 2: rank 1 has float64 [3], ranks 0, 2, 3 have float32 [3]' 4
+  # mpiexec kills the other ranks at once
+  text='rank 1 has left without entering all_reduce(12 bytes), call 2'
+  [[ $launcher != mpich ]] || text='no more data'
+  reports "$launcher" leave "$text" 3
+  for ((i = 0; i < kills; ++i)); do
+    hurt "$launcher" KILL 3
+    hurt "$launcher" STOP 3
+  done
+done
+
+if [[ " ${launchers[*]} " == *' variables '* ]]; then
+  port=$((30000 + RANDOM % 10000))
+  RANK=0 WORLD_SIZE=4 BRAID_PORT=$port timeout 5 "$program" alone 1 "$tag" >"$work/log0" 2>&1 &
+  RANK=1 WORLD_SIZE=4 BRAID_PORT=$port timeout 5 "$program" alone 1 "$tag" >"$work/log1" 2>&1 &&
+    die "two processes of four: no error"
+  wait $! && die "two processes of four: no error"
+  text='expected 4 ranks (WORLD_SIZE), got 2 within 1 s: ranks 2, 3 have not arrived'
+  (($(cat "$work"/log[01] | grep -cF "$text") == 2)) || die "two processes of four: '$text'"
+  echo "two processes of four: $text"
+fi
+
+# An engine of the other vendor.
+mkdir "$work/other"
+if [[ " ${launchers[*]} " == *' openmpi mpich '* ]]; then
+  cp "$engines/braid_mpi_openmpi.so" "$work/other"
+  BRAID_MODULE_PATH=$work/other timeout 20 "${mpich[@]}" -np 2 "$program" alone 5 "$tag" \
+    >"$work/log" 2>&1 && die "an engine of the other vendor: no error"
+  text='the launcher is that of MPICH (PMI_SIZE is set), expected braid_mpi_mpich.so, '
+  (($(count_lines "${text}got only the engine of Open MPI") > 0)) ||
+    die "an engine of the other vendor"
+  echo "an engine of the other vendor: $(grep -m 1 '^error' "$work/log")"
+fi
+wait_for 2 is_empty || die "orphans $(ranks)"

@@ -1,0 +1,112 @@
+// One rank of a job that processes.sh starts: rank_program MODE [SECONDS].
+//   collectives  every collective, dtype and op against a plain loop; prints "rank R of N: ok"
+//   loop         all_reduces until an error, which it prints; rank 0 prints "running" first
+//   mismatch     rank 1 calls all_reduce with another dtype
+//   leave        rank 1 ends by an exception while the others wait
+//   huge         more than 2^31 bytes in one call; needs 7 GiB for each of two ranks
+//   alone        prints rank and size
+//   speed        prints the time of an all_reduce, by size
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <braid/braid.hpp>
+
+#include "processes/collectives.hpp"
+
+using namespace braid;
+using parallel::ProcessCommunicator;
+
+namespace {
+
+void run(std::string_view mode, parallel::Process& process) {
+  ProcessCommunicator& c = process.communicator();
+  if (mode == "collectives") {
+    test::check_collectives(c);
+    test::check_messages_and_groups(c);
+    std::printf("rank %d of %d, %d of %d on this host: ok over %s\n", process.rank(),
+                process.size(), process.local_rank(), process.local_size(),
+                std::string(c.engine()).c_str());
+  } else if (mode == "loop") {
+    Tensor t = ones({1000});
+    for (int i = 0;; ++i) {
+      c.start_all_reduce(t, parallel::ReduceOp::mean, "gradients").wait();
+      if (i == 3 && process.rank() == 0) std::printf("running\n"), std::fflush(stdout);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  } else if (mode == "mismatch") {
+    c.barrier();
+    c.all_reduce(zeros({3}, {.dtype = process.rank() == 1 ? DType::float64 : DType::float32}));
+  } else if (mode == "leave") {
+    c.barrier();
+    if (process.rank() == 1) throw Error("no more data");
+    c.all_reduce(zeros({3}));
+  } else if (mode == "huge") {
+    const std::int64_t n = (std::int64_t{1} << 31) + 5;
+    const int me = c.rank(), other = 1 - me;
+    const auto ends = [&](const Tensor& t, std::int64_t at, int first, int last) {
+      const auto* const data = t.data<const std::uint8_t>();
+      test::expect(data[at] == first && data[at + n - 1] == last, "the first and last byte");
+    };
+    const auto fill = [&](const Tensor& t) {
+      t.data<std::uint8_t>()[0] = static_cast<std::uint8_t>(me + 1);
+      t.data<std::uint8_t>()[n - 1] = static_cast<std::uint8_t>(me + 3);
+    };
+    Tensor t = zeros({n}, {.dtype = DType::uint8}), all = zeros({2 * n}, {.dtype = DType::uint8});
+    fill(t);
+    c.all_gather(all, t);
+    ends(all, 0, 1, 3);
+    ends(all, n, 2, 4);
+    c.broadcast(t, 1);
+    ends(t, 0, 2, 4);
+    fill(t);
+    Tensor got = all.narrow(0, 0, n);
+    const parallel::Work sent = c.start_send(t, other);
+    c.recv(got, other);
+    sent.wait();
+    ends(got, 0, other + 1, other + 3);
+    c.all_reduce(t);
+    ends(t, 0, 3, 7);
+    std::printf("rank %d: huge is ok\n", me);
+  } else if (mode == "alone") {
+    Tensor t = ones({3});
+    c.all_reduce(t);
+    std::printf("rank %d of %d\n", process.rank(), process.size());
+  } else if (mode == "speed") {
+    for (const std::int64_t n : {1, 256, 16 * 1024, 256 * 1024, 1024 * 1024, 8 * 1024 * 1024}) {
+      Tensor t = ones({n});
+      const int times = n > 100'000 ? 10 : 200;
+      double best = 1e9;
+      for (int i = 0; i < times; ++i) {
+        c.barrier();
+        const auto start = std::chrono::steady_clock::now();
+        c.all_reduce(t, parallel::ReduceOp::mean);
+        const std::chrono::duration<double, std::micro> took =
+            std::chrono::steady_clock::now() - start;
+        best = std::min(best, took.count());
+      }
+      if (process.rank() == 0)
+        std::printf("all_reduce of %9lld bytes: %9.1f us\n", static_cast<long long>(4 * n), best);
+    }
+  } else {
+    throw Error("expected a mode, got " + std::string(mode));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    parallel::ProcessOptions options;
+    if (argc > 2) options.timeout = std::atof(argv[2]);
+    parallel::Process process(argc, argv, options);
+    run(argc > 1 ? argv[1] : "alone", process);
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "error: %s\n", e.what());
+    return 1;
+  }
+}
