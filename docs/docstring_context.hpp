@@ -24,6 +24,7 @@ extern optim::CosineSchedule schedule;
 extern data::Mnist dataset;
 extern data::DataLoader<data::Mnist> loader;
 extern training::Options options;
+extern parallel::Process process;
 
 // of the CUDA runtime
 using cudaStream_t = struct CUstream_st*;
