@@ -25,6 +25,7 @@ extern data::Mnist dataset;
 extern parallel::Process process;
 extern data::DataLoader<data::Mnist> loader;
 extern training::Options options;
+extern parallel::Process process;
 
 // of the CUDA runtime
 using cudaStream_t = struct CUstream_st*;

@@ -77,7 +77,7 @@ class Engine {
   class Inside;
 
   // Running nodes.
-  void run_nodes();
+  void run_nodes(std::span<const Tensor> captures);
   void execute(std::uint32_t index);
   void run_node(std::uint32_t index);
   void run_on_all();

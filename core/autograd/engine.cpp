@@ -124,21 +124,22 @@ void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures
   order();
   prepare();
   place_captures(captures);
+  for (const Tensor& root : roots)
+    if (!root.id()->grad_fn) (void)leaf_slot(root.id());
   if (captures.empty()) {  // grad() adds to no leaf
     claim_leaves();
     open_sinks();
   }
   try {
     for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
-    run_nodes();
-    hook_leaves(captures);
+    run_nodes(captures);
   } catch (...) {
     fail_sinks();
     throw;
   }
 }
 
-void Engine::run_nodes() {
+void Engine::run_nodes(std::span<const Tensor> captures) {
   const GradMode mode(create_);
   const Inside inside(this);
   const detail::Joins::Scope joins(joins_);
@@ -151,6 +152,7 @@ void Engine::run_nodes() {
     run_on_all();
   }
   joins.run();
+  hook_leaves(captures);
 }
 
 Engine& Engine::of(const Node& node) noexcept { return *static_cast<Engine*>(node.task_); }

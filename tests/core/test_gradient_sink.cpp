@@ -100,8 +100,7 @@ TEST_CASE("gradient sink: no leaf changes after a failure", "[autograd][hooks][e
   const Tensor a = leaf({1.0}), other = leaf({4.0});
   const auto sink = sink_of({a});
   const auto fails = [] { throw ArgumentError("asked to fail"); };
-  CHECK_THROWS_TEXT(ArgumentError, "asked to fail",
-                    (watched(a, fails) * other).sum().backward());
+  CHECK_THROWS_TEXT(ArgumentError, "asked to fail", (watched(a, fails) * other).sum().backward());
   CHECK(sink->calls == "begin 0 fail asked to fail");
   CHECK_FALSE(other.grad().defined());
   sink->calls.clear();

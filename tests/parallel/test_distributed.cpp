@@ -32,7 +32,8 @@ Results train_together(int n, int steps, std::int64_t rows, const DistributedOpt
             on.push_back(device(ranks->rank() * devices_each + i));
           own.device_ids = on;
         }
-        DistributedDataParallel model(placed_on(seeded<Mlp>(), ranks->device()), ranks, own);
+        parallel::Process process(ranks);
+        DistributedDataParallel model(placed_on(seeded<Mlp>(), process.device()), process, own);
         optim::SGD optimizer(parameters(model), {.lr = 0.1, .momentum = 0.9});
         for (int step = 0; step < steps; ++step) {
           optimizer.zero_grad();

@@ -139,6 +139,30 @@ TEST_CASE("distributed: D4, D5 one bucket at first, then in the order of arrival
   CHECK(seen[0] == seen[1]);
 }
 
+TEST_CASE("distributed: D6 a full bucket is reduced while backward runs, in the order of buckets",
+          "[distributed]") {
+  on_world(2, [](const Ranks& ranks) {
+    std::string order;
+    DistributedDataParallel model(
+        placed_on(seeded<Mlp>(), ranks->device()), ranks,
+        {.bucket_bytes = 600,
+         .hook = [&](parallel::ProcessCommunicator& all, const parallel::GradientBucket& bucket) {
+           order += str(bucket.index, bucket.is_last ? "last " : " ");
+           return parallel::all_reduce_hook(all, bucket);
+         }});
+    for (int step = 0; step < 3; ++step) {
+      order.clear();
+      const Tensor x = inputs(4, 1).to(ranks->device()).requires_grad_();
+      const Tensor in = record("first", {x}, x.detach().clone(), [&](const Tensor& dy) -> Grads {
+        order += "end ";  // the last node
+        return {dy};
+      });
+      model(in).mean().backward();
+      expect(order == (step == 0 ? "end 0last " : "0 1 end 2last "), "the order, got " + order);
+    }
+  });
+}
+
 TEST_CASE("distributed: D21 dtypes have separate buckets", "[distributed]") {
   struct Mixed : nn::Module {
     nn::Linear fc{6, 4};

@@ -106,18 +106,21 @@ template <class M> struct DistributedDataParallel : nn::Module {
   /// While it exists, backward adds to the gradients of this rank only. The next backward outside
   /// reduces their sum. The forward must be inside, too.
   ///
+  ///     parallel::DistributedDataParallel model(Net{}, process);
   ///     {
   ///       const auto local = model.no_sync();
   ///       cross_entropy(model(x), labels).backward();
   ///     }
-  ///     cross_entropy(model(x2), labels2).backward();
+  ///     cross_entropy(model(x), labels).backward();
   [[nodiscard]] auto no_sync() const { return NoSync(distributed_); }
   /// For ranks with different numbers of batches: a rank that leaves the scope of the guard, or
   /// calls finish(), takes part in what the others do until all have left. The model of the rank
   /// that was last is then sent to all.
   ///
+  ///     parallel::DistributedDataParallel model(Net{}, process);
   ///     const auto join = model.join();
-  ///     for (auto& [x, labels] : loader) step(x, labels);
+  ///     for (int batch = 0; batch < 10 + process.rank(); ++batch)
+  ///       cross_entropy(model(x), labels).backward();
   [[nodiscard]] auto join(const JoinOptions& options = {}) const { return Join(*this, options); }
 
   /// The module, like `->` of a pointer to it.
