@@ -30,16 +30,11 @@ struct DataParallelOptions {
   std::vector<std::int64_t> chunk_sizes = {};
   std::vector<double> weights = {};
   MergeBuffers merge_buffers = MergeBuffers::replica0;
-  /// keep the copies of the weights between calls, and copy only what has changed; DataParallel
-  /// only
-  bool cache = true;
+  bool cache = true;  ///< keep the copies of the weights, and copy only what has changed
   detail::RemovedShards shards = {};
   detail::RemovedUpdate update = {};
-  /// The maximum bytes of gradients that are summed in one call. On CUDA devices each call starts
-  /// as soon as its gradients are ready, on separate streams, while the rest of backward continues.
-  /// With NCCL only the other devices continue: the first device's thread waits for the library.
-  /// With a ReplicatedOptimizer the calls come after backward. On the CPU, where all cores already
-  /// compute, one call at the end makes all sums.
+  /// The maximum bytes of gradients that are summed in one call. On CUDA devices a call starts as
+  /// soon as its gradients are ready; docs/notes/data_parallel.md says when elsewhere.
   std::size_t bucket_bytes = kBucketBytes;
 };
 
@@ -69,9 +64,8 @@ struct DataParallelOptions {
 ///           an op that a replica recorded. ArgumentError in a replica of another DataParallel, if
 ///           the type of the model did not show it
 /// Notes     values that replicas write to plain fields are lost, unless the module has sync_state;
-///           what replica 0 writes in place to buffers stays. A copy has separate weights.
-///           `DataParallel(DataParallel(x))` is a copy of the inner one; nesting is an error at
-///           compile time
+///           what replica 0 writes in place to buffers stays. A copy has separate weights. Nesting
+///           is an error at compile time; `DataParallel(DataParallel(x))` is a copy
 template <class M> struct DataParallel : nn::Module {
   M module;
 
@@ -128,8 +122,8 @@ template <class M> struct DataParallel : nn::Module {
   /// not counted.
   [[nodiscard]] ReplicateBytes replicate_bytes() const { return state_.last_bytes(); }
 
-  /// Removes all gradients: the module's, and with a ReplicatedOptimizer those on the other
-  /// devices. `zero_grad(model)` calls it; `zero_grad(model.module)` would leave these.
+  /// Removes all gradients, also those on the other devices (ReplicatedOptimizer), which
+  /// `zero_grad(model.module)` would leave. `zero_grad(model)` calls it.
   void zero_grad() const { braid::zero_grad(*this); }
   /// Called by zero_grad of a tree that contains this; see braid::zero_grad.
   void braid_clear_gradients() const noexcept { state_.zero_grad(); }
