@@ -336,7 +336,7 @@ TEST_CASE("walks: a field that is missing from BRAID_FIELDS is an error of every
   });
 }
 
-TEST_CASE("walks: what cannot be copied, or copies in its own way, is walked", "[nn][walks]") {
+TEST_CASE("walks: what cannot be copied, or copies in its own way, is visited", "[nn][walks]") {
   const Careful careful;
   CHECK(parameters(careful).size() == 2);
   CHECK(parameters(Careful(careful)).size() == 2);

@@ -284,7 +284,7 @@ TEST_CASE("SyncBatchNorm: a replica that never comes is an error, no wait", "[sy
   }
 }
 
-TEST_CASE("SyncBatchNorm: what it refuses, before anybody waits", "[sync_batch_norm][errors]") {
+TEST_CASE("SyncBatchNorm: what it refuses, before a replica waits", "[sync_batch_norm][errors]") {
   const nn::SyncBatchNorm norm = home(nn::SyncBatchNorm(3));
   CHECK_THROWS_TEXT(ShapeError, "SyncBatchNorm: expected x [n, 3, ..], got [4, 2]",
                     norm(zeros({4, 2}, {.device = device(0)})));

@@ -252,7 +252,7 @@ template <class Options>
 void check_at_least_0(const char* name, const char* what, double value);
 void check_below_1(const char* name, const char* what, double value);
 
-/// An optimizer whose groups each have `Options`, a struct with lr and perhaps momentum or beta1.
+/// An optimizer whose groups each have `Options`, a struct with lr and possibly momentum or beta1.
 template <class Options> class WithOptions : public Optimizer {
  public:
   using Group = ParameterGroup<Options>;
