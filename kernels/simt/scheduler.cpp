@@ -87,7 +87,8 @@ inline void Scheduler::go(Thread* thread) {
   if (fiber != fiber_) switch_now(*fiber);
 }
 
-// The running thread waits. Returns when it runs again; the code that switches to it has called enter().
+// The running thread waits. Returns when it runs again; the code that switches to it has called
+// enter().
 inline void Scheduler::wait_now() {
   current_->in_vain = 0;
   go(next_thread());
