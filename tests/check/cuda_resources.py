@@ -5,11 +5,11 @@ objects of a build, with the committed report.
     cuda_resources.py --objects FOLDER --report FILE --toolkit VERSION --cuobjdump PROGRAM [--write]
 
 FOLDER holds name.cu.o for every .cu file. docs/notes/cuda_resources.md explains the report. Fails
-on: a kernel of which an SM holds fewer warps than the report says; a stack frame, a load or store of
-local memory, or an atomic, unless EXCEPTIONS has a reason for it; a kernel that lacks accesses of
-16 bytes that its rule in WIDTHS requires, or that has no rule. Other differences from the report
-are printed: an addition need not write it again. The figures and widths are compared only if the
-toolkit is the one of the report."""
+on: a kernel of which an SM holds fewer warps than the report says; a stack frame, a load or store
+of local memory, or an atomic, unless EXCEPTIONS has a reason for it; a kernel that lacks accesses
+of 16 bytes that its rule in WIDTHS requires, or that has no rule. Other differences from the
+report are printed: an addition need not write it again. The figures and widths are compared only
+if the toolkit is the one of the report."""
 import argparse
 import collections
 import concurrent.futures
@@ -280,14 +280,15 @@ def main():
         diff = list(difflib.unified_diff(old, new, str(report), "this build", n=0, lineterm=""))
         if diff:
             print("\n".join(diff))
-            print(f"NOTE: {sum(d[0] == '+' for d in diff) - 1} kernels are new or changed, see above; "
+            changed = sum(d[0] == "+" for d in diff) - 1
+            print(f"NOTE: {changed} kernels are new or changed, see above; "
                   "tests/check/cuda_resources.sh --write records them")
         recorded = warps_of(old[2:])
         for kernel in kernels:
             before = recorded.get((kernel.file, kernel.name), 0)
             if kernel.warps() < before:
-                faults.append(f"{kernel.file}: {kernel.name}: expected {before} warps of 64 on an SM, "
-                              f"got {kernel.warps()}; where that is meant: "
+                faults.append(f"{kernel.file}: {kernel.name}: expected {before} warps of 64 on an "
+                              f"SM, got {kernel.warps()}; where that is meant: "
                               "tests/check/cuda_resources.sh --write")
     else:
         print(
