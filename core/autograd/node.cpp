@@ -32,7 +32,7 @@ void attach(const Tensor& y, Ref<Node> node, std::uint32_t output_nr) {
 
 void already_freed(const char* name) {
   throw AutogradError(str(
-      "backward: expected a graph that was not freed, got one that an earlier backward freed (at ",
+      "backward: expected a graph that is still there, got one that an earlier backward freed (at ",
       name, "); pass retain_graph = true to that backward"));
 }
 
