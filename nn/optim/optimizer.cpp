@@ -75,8 +75,12 @@ Optimizer::Optimizer(const Traits& traits, std::vector<Tensor> parameters,
 
 Optimizer::~Optimizer() = default;
 
-void Optimizer::update(const Batch&, std::span<const OptimItem>) {}
-void Optimizer::compute(Values&, std::size_t, std::int64_t) const {}
+void Optimizer::update(const Batch&, std::span<const OptimItem>) {
+  throw InternalError(str(name_, ": expected an update or a compute, got neither"));
+}
+void Optimizer::compute(Values&, std::size_t, std::int64_t) const {
+  throw InternalError(str(name_, ": expected a compute, got none"));
+}
 
 bool Optimizer::keeps(std::size_t group, std::size_t k) const noexcept {
   const Kept& kept = kept_[group];

@@ -88,9 +88,9 @@ template <class M> struct DataParallel : nn::Module {
     const auto batch = detail::arguments(args...);
     detail::Call call(state_, module, batch);
     if (call.is_whole()) return call.move_output(call.run_whole(module, batch));
-    const auto inputs = call.scatter(batch);
-    const auto replicas = call.replicate(module);  // as many as there are inputs
-    const auto outputs = call.parallel_apply(module, replicas, inputs);
+    auto inputs = call.scatter(batch);
+    auto replicas = call.replicate(module);  // as many as there are inputs
+    const auto outputs = call.parallel_apply(module, std::move(replicas), std::move(inputs));
     return call.gather(outputs);
   }
 
@@ -106,11 +106,11 @@ template <class M> struct DataParallel : nn::Module {
                   "braid: replicas() gives what the replicas return, and these return nothing");
     if (state_.devices().empty()) return detail::one(R(module(args...)));
     const auto batch = detail::arguments(args...);
-    detail::Call call(state_, module, batch);
+    detail::Call call(state_, module, batch, detail::To::keep);
     if (call.is_whole()) return detail::one(call.run_whole(module, batch));
-    const auto inputs = call.scatter(batch);
-    const auto copies = call.replicate(module);
-    return call.parallel_apply(module, copies, inputs);
+    auto inputs = call.scatter(batch);
+    auto copies = call.replicate(module);
+    return call.parallel_apply(module, std::move(copies), std::move(inputs));
   }
 
   /// The module, like `->` of a pointer to it: `model->fc.weight`.
@@ -136,6 +136,7 @@ template <class M> struct DataParallel : nn::Module {
   DataParallel(detail::State state, M&& m) : module(std::move(m)), state_(std::move(state)) {
     detail::check_not_nested<M>();
     if (state_.devices().size() == 1) to(module, state_.devices().front());
+    state_.warn_of_imbalance();
   }
 
  private:
@@ -156,17 +157,17 @@ template <class M, class I>
 auto data_parallel(const M& module, const I& input, const DeviceList& on = devices(),
                    DataParallelOptions options = {}) {
   detail::check_not_nested<M>();
-  options.cache = false;
-  const detail::State state = detail::make_state("data_parallel", on, options);
   if constexpr (!detail::is_tuple<I>)
     return data_parallel(module, detail::arguments(input), on, std::move(options));
   else {
+    options.cache = false;
+    const detail::State state = detail::make_state("data_parallel", on, options);
     if (on.list().empty()) return static_cast<detail::Output<M, I>>(detail::call(module, input));
     detail::Call call(state, module, input);
     if (call.is_whole()) return call.move_output(call.run_whole(module, input));
-    const auto inputs = call.scatter(input);
-    const auto replicas = call.replicate(module);
-    const auto outputs = call.parallel_apply(module, replicas, inputs);
+    auto inputs = call.scatter(input);
+    auto replicas = call.replicate(module);
+    const auto outputs = call.parallel_apply(module, std::move(replicas), std::move(inputs));
     return call.gather(outputs);
   }
 }
