@@ -93,7 +93,7 @@ void Engine::claim_leaves() {
           str("backward: expected leaves that no other thread's backward is adding to, got one of "
               "shape ",
               l.impl->shape,
-              " in use; give each thread separate leaves, call grad() and add, or use "
+              " in use; give each thread leaves of its own, call grad() and add, or use "
               "DataParallel"));
     claims_.push_back({l.impl, fresh ? nullptr : at->second});
     at->second = this;

@@ -296,7 +296,7 @@ void Optimizer::warn_of_no_gradient() {
   warn(str(name_, ": step: expected a gradient of at least one of ", parameters_.size(),
            " parameters, got none, so nothing was updated",
            required ? ". Was a copy of the model trained? A function that takes a model by value "
-                      "(`void f(Net net)`) trains a copy: take it by reference. Or was "
+                      "(`void f(Net net)`) trains one of its own: take it by reference. Or was "
                       "zero_grad called between backward and step?"
                     : ": none requires one (requires_grad_(model) thaws them)"));
 }

@@ -392,7 +392,7 @@ bool Checkpoint::load_latest() {
     } catch (const IoError& e) {
       if (!is_damage(e)) throw;
       if (!first) first = std::current_exception();
-      warn(str("Checkpoint: a damaged checkpoint is skipped: ", e.what()));
+      warn(str("Checkpoint: a damaged checkpoint is passed over: ", e.what()));
     }
   }
   if (first) std::rethrow_exception(first);
