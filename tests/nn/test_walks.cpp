@@ -275,6 +275,12 @@ TEST_CASE("zero_grad: gradients are none, not zero", "[nn][walks]") {
       warning.starts_with("Calling .zero_grad() from a module created with nn.DataParallel() has "
                           "no effect. The parameters are copied"));
   CHECK(m.scale.grad().defined());
+  warning.clear();
+  Model copy = clone(m);  // a copy of a replica is a model
+  copy.scale.sum().backward();
+  zero_grad(copy);
+  CHECK(warning.empty());
+  CHECK_FALSE(copy.scale.grad().defined());
 }
 
 TEST_CASE("requires_grad_: all or none", "[nn][walks]") {
