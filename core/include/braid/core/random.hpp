@@ -68,6 +68,15 @@ class RandomScope {
   RandomScope* before_;
 };
 
+/// Does not compile: the name is RandomScope.
+class RandomForward {
+ public:
+  using Part = RandomScope::Part;
+  template <class T = void> RandomForward(std::uint64_t /*first*/, const Part& /*part*/) {
+    static_assert(!sizeof(T*), "braid: RandomForward is now RandomScope");
+  }
+};
+
 /// Increases the generator's stream number by `streams`: the number that a RandomScope has used.
 void skip_random_streams(std::uint64_t streams) noexcept;
 
