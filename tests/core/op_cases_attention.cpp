@@ -171,6 +171,9 @@ void add_packed(Cases& list) {
 void add_attention_cases(Cases& list) {
   add_attention(list);
   add_packed(list);
+  parameters(list,
+             "packed_attention(qkv mask dropout_p is_causal scale) "
+             "scaled_dot_product_attention(q k v mask dropout_p is_causal scale)");
 }
 
 }  // namespace braid::test
