@@ -32,8 +32,6 @@ using detail::Task;
 
 namespace {
 
-std::atomic<void (*)(const Node&)> origin_error_handler{nullptr};
-
 [[nodiscard]] bool sole_owner(const Tensor& t) {
   return t.id()->references() == 1 && t.storage()->references() == 1 && t.is_contiguous();
 }
@@ -47,10 +45,6 @@ Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
 }
 
 }  // namespace
-
-void set_origin_error_handler(void (*handler)(const Node&)) noexcept {
-  origin_error_handler.store(handler, std::memory_order_release);
-}
 
 #ifndef NDEBUG
 
@@ -389,8 +383,7 @@ void Engine::execute(std::uint32_t index) {
 }
 
 void Engine::rethrow_with_origin(const Node& node) {
-  if (node.origin() >= 0)
-    if (const auto handler = origin_error_handler.load(std::memory_order_acquire)) handler(node);
+  if (node.origin() != nullptr) node.origin()->rethrow(node);
   throw;
 }
 

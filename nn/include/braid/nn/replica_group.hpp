@@ -34,7 +34,6 @@ class ReplicaGroup : public ThreadContext {
   [[nodiscard]] virtual double all_reduce(double value) = 0;
   /// Index of the calling thread's replica: 0 to size() - 1.
   [[nodiscard]] virtual std::size_t rank() const noexcept = 0;
-  [[nodiscard]] std::size_t origin() const noexcept final { return rank(); }
 };
 
 /// The group of the calling thread's replica; null outside of parallel_apply.
