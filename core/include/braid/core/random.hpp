@@ -68,12 +68,21 @@ class RandomScope {
   RandomScope* before_;
 };
 
+/// Does not compile: the name is RandomScope.
+class RandomForward {
+ public:
+  using Part = RandomScope::Part;
+  template <class T = void> RandomForward(std::uint64_t /*first*/, const Part& /*part*/) {
+    static_assert(!sizeof(T*), "braid: RandomForward is now RandomScope");
+  }
+};
+
 /// Advances the generator by the number of streams that a RandomScope has used.
 void skip_random_streams(std::uint64_t streams) noexcept;
 
 /// Returns the key of the next random op, for a tensor whose rows are those of the batch: along dim
 /// 0, or along the RandomScope's dim inside one. If that dim has k times the rows of the
-/// replica's part, as in [batch * k, ..], k consecutive rows of it belong to each row of the batch.
+/// part, as in [batch * k, ..], k consecutive rows of it belong to each row of the batch.
 /// With any other number of rows, they are counted from 0.
 [[nodiscard]] RandomKey next_random_key(const Shape& shape);
 /// The same for a tensor whose rows are always along dim 0.
