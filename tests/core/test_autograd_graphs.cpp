@@ -359,7 +359,7 @@ TEST_CASE("graphs: the origin of a node may wrap its errors, and no other origin
     const char* text;
     explicit Named(const char* t) : text(t) {}
     void rethrow(const autograd::Node& node) const override {
-      if (text != nullptr) throw Error(str(text, ": ", node.name()));
+      if (text != nullptr) throw ArgumentError(str(text, ": ", node.name()));
     }
   };
   struct Context final : ThreadContext {
@@ -389,7 +389,7 @@ TEST_CASE("graphs: the origin of a node may wrap its errors, and no other origin
     made.emplace_back("first: op", failing());
   }
   made.emplace_back("asked to fail", failing());
-  for (const auto& [want, y] : made) CHECK_THROWS_TEXT(Error, want, y.sum().backward());
+  for (const auto& [want, y] : made) CHECK_THROWS_TEXT(ArgumentError, want, y.sum().backward());
 }
 
 }  // namespace braid::test::on_device
