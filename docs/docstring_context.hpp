@@ -22,7 +22,6 @@ extern Net model;
 extern optim::SGD optimizer;
 extern optim::CosineSchedule schedule;
 extern data::Mnist dataset;
-extern parallel::Process process;
 extern data::DataLoader<data::Mnist> loader;
 extern training::Options options;
 extern parallel::Process process;

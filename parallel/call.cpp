@@ -50,8 +50,8 @@ RandomSplit::~RandomSplit() { skip_random_streams(used_.load()); }
 void RandomSplit::add(const tree::Flat& input, std::span<const Tensor> leaves) {
   RandomScope::Part part{first_replica_ + parts_.size(), dim_, first_row_, 0};
   if (!parts_.empty()) part.first_row = parts_.back().first_row + parts_.back().rows;
-  for (std::size_t k = 0; k < leaves.size(); ++k) {
-    const Tensor& x = leaves[k];
+  for (std::size_t k = 0; k < input.leaves.size(); ++k) {
+    const Tensor& x = leaves.empty() ? *input.leaves[k].tensor : leaves[k];
     if (!x.defined()) continue;
     const int along = dim_of(input, input.leaves[k], dim_, dims_), rank = x.dim(),
               dim = along < 0 ? along + rank : along;
@@ -77,13 +77,8 @@ Call::Call(const State& state, tree::Flat module, tree::Flat batch, const RankSh
       share_(share),
       random_(options_.scatter.dim, options_.scatter.dims) {
   check_placement(module_, all_devices_.front());
-  if (is_whole()) {
-    std::vector<Tensor> leaves;
-    for (const tree::Leaf& leaf : batch_.leaves) leaves.push_back(*leaf.tensor);
-    random_.add(batch_, leaves);
-  } else {
-    check_outermost();
-  }
+  if (is_whole()) random_.add(batch_, {});
+  else check_outermost();
 }
 
 Call::~Call() { end_replicas(); }

@@ -17,9 +17,6 @@ State::State(const char* name, std::vector<Device> devices, CallOptions options)
   check_devices(name, devices);
   // throws for a device that does not exist
   if (options.output_device) (void)device_context(*options.output_device);
-  if (options.virtual_replicas > 0 ||
-      (options.scatter.weights.empty() && options.scatter.chunk_sizes.empty()))
-    warn_of_imbalance(devices);
   kept_->devices = std::move(devices);
   kept_->options = std::move(options);
   kept_->cache = std::make_shared<ReplicaCache>();
@@ -46,6 +43,12 @@ const CallOptions& State::options() const noexcept {
   return kept_ ? kept_->options : none;
 }
 
+void State::warn_of_imbalance() const {
+  const ScatterOptions& scatter = options().scatter;
+  if (options().virtual_replicas > 0 || (scatter.weights.empty() && scatter.chunk_sizes.empty()))
+    parallel::warn_of_imbalance(devices());
+}
+
 ReplicateBytes State::last_bytes() const {
   if (!kept_) return {};
   ReplicateBytes bytes = kept_->cache->last();
@@ -70,6 +73,7 @@ std::shared_ptr<ReplicatedParameters> State::replicate_parameters(const tree::Fl
       parameters =
           std::make_shared<ReplicatedParameters>(kept_->devices, kept_->options.bucket_bytes);
       kept_->parameters = parameters;
+      kept_->had_parameters.store(true, std::memory_order_release);
     }
   }
   parameters->refresh(distinct_parameters(module));

@@ -28,8 +28,16 @@ ReplicaError::ReplicaError(std::vector<Failure> f)
 namespace parallel {
 namespace {
 
-/// Rethrows the exception that is being handled as a ReplicaError of the node's replica.
-void rethrow_of_replica(const autograd::Node& node) {
+class ReplicaOrigin final : public autograd::Origin {
+ public:
+  /// Rethrows the exception that is being handled as a ReplicaError.
+  void rethrow(const autograd::Node& node) const override;
+};
+
+constexpr std::size_t kOrigins = 254;
+constinit const ReplicaOrigin origins[kOrigins] = {};  // the index is the replica's
+
+void ReplicaOrigin::rethrow(const autograd::Node& node) const {
   if (replica_group()) throw;  // a backward inside a replica's forward, which reports its errors
   const std::exception_ptr error = std::current_exception();
   try {
@@ -38,7 +46,7 @@ void rethrow_of_replica(const autograd::Node& node) {
     throw;
   } catch (...) {
     std::vector<ReplicaError::Failure> failures;
-    failures.push_back({static_cast<std::size_t>(node.origin()), node.device(),
+    failures.push_back({static_cast<std::size_t>(this - origins), node.device(),
                         exception_type(error), exception_message(error), error});
     std::throw_with_nested(ReplicaError(std::move(failures)));
   }
@@ -46,7 +54,9 @@ void rethrow_of_replica(const autograd::Node& node) {
 
 }  // namespace
 
-void name_replicas_in_errors() noexcept { set_origin_error_handler(&rethrow_of_replica); }
+const autograd::Origin* origin_of_replica(std::size_t replica) noexcept {
+  return replica < kOrigins ? &origins[replica] : nullptr;
+}
 
 }  // namespace parallel
 }  // namespace braid

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -13,11 +14,13 @@ struct State::Kept {
   std::shared_ptr<ReplicaCache> cache;
 
   [[nodiscard]] std::shared_ptr<ReplicatedParameters> replicated_parameters() {
+    if (!had_parameters.load(std::memory_order_acquire)) return nullptr;
     const std::lock_guard lock(mutex);
     return parameters.lock();
   }
 
-  std::mutex mutex;  // guards parameters
+  std::atomic<bool> had_parameters{false};  // most calls need no lock
+  std::mutex mutex;                         // guards parameters
   std::weak_ptr<ReplicatedParameters> parameters;
 };
 

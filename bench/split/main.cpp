@@ -124,7 +124,7 @@ int run(const bench::Options& options) {
                 table.missed, table.noisy, table.not_evaluated);
   else
     std::printf("all %d bars met%s\n", table.met,
-                options.no_peers ? "; those that compare with peers were left out" : "");
+                options.no_peers ? "; those beside peers were not asked for" : "");
   return options.strict && open > 0 ? 1 : 0;
 }
 

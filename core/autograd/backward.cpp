@@ -19,7 +19,7 @@ void fill_seeds(std::vector<Tensor>& seeds, const char* op, std::span<const Tens
     if (!y.requires_grad())
       throw AutogradError(str(op,
                               ": expected an output that requires a gradient, got one of shape ",
-                              y.shape(), " without a graph"));
+                              y.shape(), " without history"));
     if (gradients.empty() || !gradients[i].defined()) {
       if (y.numel() != 1)
         throw AutogradError(str(op, ": expected a gradient for an output of shape ", y.shape(),

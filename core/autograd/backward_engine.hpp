@@ -83,8 +83,7 @@ class Engine {
   void run_on_all();
   void wait_for(std::uint32_t index) const noexcept;
   void done(std::uint32_t index) noexcept;
-  /// Rethrows the current exception. If the node has an origin, the handler of
-  /// set_origin_error_handler may wrap it.
+  /// Rethrows the current exception. If the node has an origin, Origin::rethrow may wrap it.
   [[noreturn]] static void rethrow_with_origin(const Node& node);
 
   // Leaves with a GradientSink; see engine_leaves.cpp.

@@ -32,8 +32,6 @@ using detail::Task;
 
 namespace {
 
-std::atomic<void (*)(const Node&)> origin_error_handler{nullptr};
-
 Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
   if (!create_graph && detail::sole_owner(a) && a.shape() == b.shape() && a.dtype() == b.dtype()) {
     a.add_(b);
@@ -43,10 +41,6 @@ Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
 }
 
 }  // namespace
-
-void set_origin_error_handler(void (*handler)(const Node&)) noexcept {
-  origin_error_handler.store(handler, std::memory_order_release);
-}
 
 #ifndef NDEBUG
 
@@ -89,7 +83,7 @@ void Engine::claim_leaves() {
           str("backward: expected leaves that no other thread's backward is adding to, got one of "
               "shape ",
               l.impl->shape,
-              " in use; give each thread separate leaves, call grad() and add, or use "
+              " in use; give each thread leaves of its own, call grad() and add, or use "
               "DataParallel"));
     claims_.push_back({l.impl, fresh ? nullptr : at->second});
     at->second = this;
@@ -390,8 +384,7 @@ void Engine::execute(std::uint32_t index) {
 }
 
 void Engine::rethrow_with_origin(const Node& node) {
-  if (node.origin() >= 0)
-    if (const auto handler = origin_error_handler.load(std::memory_order_acquire)) handler(node);
+  if (node.origin() != nullptr) node.origin()->rethrow(node);
   throw;
 }
 

@@ -32,7 +32,7 @@ void attach(const Tensor& y, Ref<Node> node, std::uint32_t output_nr) {
 
 void already_freed(const char* name) {
   throw AutogradError(str(
-      "backward: expected a graph that was not freed, got one that an earlier backward freed (at ",
+      "backward: expected a graph that is still there, got one that an earlier backward freed (at ",
       name, "); pass retain_graph = true to that backward"));
 }
 
@@ -57,8 +57,7 @@ autograd::Node::Node(const char* name, Device device, std::uint32_t outputs,
                      std::span<const Tensor* const> inputs)
     : name_(name), outputs_(outputs), device_(device) {
   if (const ThreadContext* const context = state.context) [[unlikely]]
-    if (const std::size_t origin = context->origin(); origin < 254)
-      origin_ = static_cast<std::uint8_t>(origin + 1);
+    origin_ = context->origin();
   edge_count_ = static_cast<std::uint32_t>(inputs.size());
   if (edge_count_ > kInlineEdges) many_edges_ = std::make_unique<Edge[]>(edge_count_);
   const std::span<Edge> all = edges();

@@ -16,7 +16,7 @@ const char* MemoryAccounting::injected_failure() {
   }
   if (!fail_persistent_) fail_in_ = 0;
   update_mode();
-  return "requested by fail_allocation";
+  return "asked for by fail_allocation";
 }
 
 void MemoryAccounting::refuse(std::size_t bytes, const char* why) {

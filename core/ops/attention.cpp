@@ -168,7 +168,7 @@ void check_mask(const char* op, const Tensor& q, const Tensor& mask, bool causal
   check_device(op, q, mask);
   if (causal)
     throw ArgumentError(
-        str(op, ": expected no mask together with is_causal, got one of shape ", mask.shape()));
+        str(op, ": expected no mask beside is_causal, got one of shape ", mask.shape()));
   if (mask.dtype() != DType::bool_ && mask.dtype() != q.dtype())
     throw DTypeError(str(op, ": expected a mask of bool or ", q.dtype(), ", got ", mask.dtype()));
   bool fits = mask.dim() <= scores.rank();

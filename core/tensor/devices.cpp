@@ -28,7 +28,9 @@ std::atomic<Registry*> registry_pointer{nullptr};  // never deleted: tensors may
 // set by set_cpu_device_count; protected by registry_mutex
 int requested_cpu_devices = 0;
 std::atomic<int> requested_threads{0};
-std::atomic<Device> default_of_factories{};  // cpu:0
+// What set_default_device has set: the device's type times 2^16 plus its index. An atomic Device
+// would need libatomic where the compiler does not see its alignment.
+std::atomic<std::int32_t> default_of_factories{0};  // cpu:0
 
 std::optional<int> env_int(const char* name, int low, int high) {
   const char* text = std::getenv(name);
@@ -126,17 +128,19 @@ std::vector<Device> devices() { return devices(best_device().type()); }
 
 void set_default_device(Device device) {
   (void)device_context(device);  // checks that it exists
-  default_of_factories.store(device, std::memory_order_relaxed);
+  default_of_factories.store((static_cast<std::int32_t>(device.type()) << 16) | device.index(),
+                             std::memory_order_relaxed);
 }
 Device get_default_device() noexcept {
-  return default_of_factories.load(std::memory_order_relaxed);
+  if (const std::optional<Device>& guarded = thread_state().default_device) return *guarded;
+  const std::int32_t packed = default_of_factories.load(std::memory_order_relaxed);
+  return {static_cast<DeviceType>(packed >> 16), packed & 0xffff};
 }
-DefaultDeviceGuard::DefaultDeviceGuard(Device device) : before_(get_default_device()) {
-  set_default_device(device);
+DefaultDeviceGuard::DefaultDeviceGuard(Device device) : before_(thread_state().default_device) {
+  (void)device_context(device);  // checks that it exists
+  thread_state().default_device = device;
 }
-DefaultDeviceGuard::~DefaultDeviceGuard() {
-  default_of_factories.store(before_, std::memory_order_relaxed);
-}
+DefaultDeviceGuard::~DefaultDeviceGuard() { thread_state().default_device = before_; }
 
 void set_cpu_device_count(int count) {
   const std::lock_guard lock(registry_mutex);

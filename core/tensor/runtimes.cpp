@@ -94,7 +94,7 @@ void check_runtimes() noexcept {
     for (const Runtime& r : all) {
       if (r.warn != braid_warn_of_runtime || &r == all.data()) continue;
       all.front().warn(
-          str("a second copy of Braid is in this process, in ", r.object, " besides the one in ",
+          str("a second copy of Braid is in this process, in ", r.object, " beside the one in ",
               all.front().object,
               ": each has its own seed, gradient mode, devices and memory limits, and NoGrad or "
               "manual_seed of one is not seen by the other. Build Braid as a shared library "

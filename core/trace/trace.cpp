@@ -67,7 +67,7 @@ std::int64_t now() noexcept {
 
 namespace detail {
 
-void begin(Open& place, const char* name, Phase phase, Device device, std::int32_t replica,
+void begin(Open& place, const char* name, Phase phase, Device device, std::int32_t rank,
            bool memory) noexcept {
   const std::uint64_t number = generation.load(std::memory_order_acquire);
   const Record record{.name = name,
@@ -78,7 +78,7 @@ void begin(Open& place, const char* name, Phase phase, Device device, std::int32
                       .cached_bytes = 0,
                       .kept_bytes = 0,
                       .memory = memory ? in_use(device) : 0,
-                      .replica = replica,
+                      .rank = rank,
                       .thread = 0,
                       .device = device,
                       .phase = phase,
@@ -118,10 +118,10 @@ void GroupSpan::close() noexcept {
   for (detail::Open& span : spans_) detail::end(span);
 }
 
-void GroupSpan::add_bytes(std::size_t replica, std::uint64_t bytes, std::uint64_t cached,
+void GroupSpan::add_bytes(std::size_t rank, std::uint64_t bytes, std::uint64_t cached,
                           std::uint64_t kept) noexcept {
-  if (replica >= spans_.size()) return;
-  Record& record = spans_[replica].record;
+  if (rank >= spans_.size()) return;
+  Record& record = spans_[rank].record;
   record.bytes += bytes;
   record.cached_bytes += cached;
   record.kept_bytes += kept;

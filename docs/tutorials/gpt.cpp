@@ -155,9 +155,9 @@ int main(int argc, char** argv) {
          {"prompt", "TEXT", "what to go on with, after training", &options.prompt},
          {"length", "N", "characters to write", &options.length},
          {"temperature", "X",
-          "0.1: nearly always the likeliest character, 1: as often as it is likely",
+          "0.1: nearly always the most likely character, 1: as often as it is likely",
           &options.temperature, 0.01},
-         {"top_k", "N", "one of the N likeliest", &options.top_k, 1},
+         {"top_k", "N", "one of the N most likely", &options.top_k, 1},
          {"bar", "X", "fail above so many bits per character", &options.bar}});
     manual_seed(options.seed);
     return run(options) ? 0 : std::max(1, training::exit_status());

@@ -134,8 +134,7 @@ int main(int argc, char** argv) {
           1},
          {"bar", "X", "fail above this perplexity", &options.bar}});
     if (!options.checkpoint.empty())
-      throw ArgumentError(
-          "--checkpoint: expected none: what is remembered would have to be kept too");
+      throw ArgumentError("--checkpoint: expected none: the state would have to be stored too");
     manual_seed(options.seed);
     return run(options) ? 0 : 1;
   } catch (...) {

@@ -49,7 +49,7 @@ struct Activate {
   template <class A> BRAID_DEVICE A operator()(A x) const {
     const A a = static_cast<A>(p.a), b = static_cast<A>(p.b), c = static_cast<A>(p.c);
     switch (p.op) {
-#define BRAID_ACTIVATION(name, ...) \
+#define BRAID_ACTIVATION(name) \
   case ActivationOp::name: return activated<ActivationOp::name, Math>(x, a, b, c);
 #include <braid/core/internal/activation.def>
     }
@@ -64,7 +64,7 @@ struct PullBack {
   template <class A> BRAID_DEVICE A operator()(A x, A dy) const {
     const A a = static_cast<A>(p.a), b = static_cast<A>(p.b), c = static_cast<A>(p.c);
     switch (p.op) {
-#define BRAID_ACTIVATION(name, ...) \
+#define BRAID_ACTIVATION(name) \
   case ActivationOp::name: return pulled_back<ActivationOp::name, Math>(x, dy, a, b, c);
 #include <braid/core/internal/activation.def>
     }

@@ -385,7 +385,7 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
     } else if (++idle_ >= spin_limit_) {
       report(Finding::spin_wait, r, site, [&] {
         return str(spin_limit_, " reads of ", describe(*r, a),
-                   " without a barrier or a write in between; no other thread runs meanwhile");
+                   " without a barrier or a write in between; nobody else runs meanwhile");
       });
     }
   } else {

@@ -132,7 +132,7 @@ void Checker::note_state(Region& r, const char* a, std::size_t bytes, Access mod
     return note(
         Finding::out_of_bounds, &r, site,
         str(verb(mode), " ", bytes, " bytes about ", 4 * back,
-            " bytes past the end of a block that the allocator returned: ", describe(r, a)));
+            " bytes past the end of a block that the allocator gave out: ", describe(r, a)));
   note(Finding::use_after_free, &r, site,
        str(verb(mode), " ", bytes,
            " bytes of memory that its allocator has taken back: ", describe(r, a)));
@@ -143,7 +143,7 @@ void Checker::note_uninitialised(Region& r, const char* a, Site site, bool in_fl
     return note(Finding::uninitialised, &r, site,
                 str("reads ", describe(r, a),
                     ", where a cp.async is under way: the wait for it is missing or too weak"));
-  note(Finding::uninitialised, &r, site, str("reads ", describe(r, a), ", which no thread wrote"));
+  note(Finding::uninitialised, &r, site, str("reads ", describe(r, a), ", which nobody wrote"));
 }
 
 }  // namespace braid::simt

@@ -87,7 +87,8 @@ inline void Scheduler::go(Thread* thread) {
   if (fiber != fiber_) switch_now(*fiber);
 }
 
-// The running thread waits. Returns when it runs again; whoever switches to it has called enter().
+// The running thread waits. Returns when it runs again; the code that switches to it has called
+// enter().
 inline void Scheduler::wait_now() {
   current_->in_vain = 0;
   go(next_thread());
@@ -143,7 +144,7 @@ void Scheduler::thread_done() {
   if (checker_) checker_->progress();
   if (!me.copies.empty())
     fail(Finding::async_copy, me.copies.front().where,
-         "returned with a cp.async that no thread waited for, issued");
+         "returned with a cp.async that nobody waited for, issued");
   if (arrived_ != 0)
     fail(Finding::divergent_barrier, barrier_,
          "returned, while other threads of the block wait at the __syncthreads");
@@ -221,7 +222,7 @@ void Scheduler::in_vain(const void*, Location where) {
   fail(Finding::spin_wait, where, [&] {
     return str(config_.spin_limit,
                " atomics that changed nothing, without a barrier in between: fibers are not "
-               "preempted, no other thread runs meanwhile,");
+               "preempted, nobody else runs meanwhile,");
   });
 }
 

@@ -52,7 +52,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
                "an integer was divided by zero, or the smallest by -1");
   if (s && number == SIGBUS)
     s->fail_at(Finding::invalid_address, site_of_fault(context),
-               "an access to memory that the system could not provide");
+               "an access to memory that the system could not give");
   const struct sigaction& before =
       previous[std::find(std::begin(kSignals), std::end(kSignals), number) - std::begin(kSignals)];
   if (before.sa_flags & SA_SIGINFO) {

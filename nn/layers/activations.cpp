@@ -59,9 +59,9 @@ Tensor Hardtanh::operator()(const Tensor& x) const { return hardtanh(x, min_val,
 std::string Hardtanh::extra() const {
   return str("min_val=", number(min_val), ", max_val=", number(max_val));
 }
-#define BRAID_ACTIVATION_LAYER(Layer, op) \
+#define BRAID_CALL(Layer, op) \
   Tensor Layer::operator()(const Tensor& x) const { return op(x); }
-#include <braid/core/internal/activation.def>
+BRAID_ACTIVATION_LAYERS(BRAID_CALL)
 Softmax::Softmax(std::int64_t along) : dim(along) {}
 Tensor Softmax::operator()(const Tensor& x) const { return softmax(x, dim); }
 std::string Softmax::extra() const { return str("dim=", dim); }

@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include <braid/core/error.hpp>
-#include <braid/core/internal/kernel_args/rnn.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/dropout.hpp>
 #include <braid/core/ops/join.hpp>
@@ -11,27 +10,31 @@
 namespace braid::nn {
 namespace {
 
+using Kind = Recurrent::Kind;
+
 constexpr std::int64_t kMostLayers = 1'000;
+
+std::int64_t gates_of(Kind kind) { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
 
 /// The suffix of a layer and direction in parameter names: `_l0`, `_l0_reverse`.
 std::string suffix(std::int64_t layer, bool reverse) {
   return str("_l", layer, reverse ? "_reverse" : "");
 }
 
-LstmResult step_through(RnnKind kind, const Tensor& x, const Tensor& h, const Tensor& c,
+LstmResult step_through(Kind kind, const Tensor& x, const Tensor& h, const Tensor& c,
                         const RnnWeights& w, const RnnOptions& options) {
-  if (kind == RnnKind::lstm) return lstm(x, h, c, w, options);
-  const RnnResult y = kind == RnnKind::gru    ? gru(x, h, w, options)
-                      : kind == RnnKind::tanh ? rnn_tanh(x, h, w, options)
-                                              : rnn_relu(x, h, w, options);
+  if (kind == Kind::lstm) return lstm(x, h, c, w, options);
+  const RnnResult y = kind == Kind::gru    ? gru(x, h, w, options)
+                      : kind == Kind::tanh ? rnn_tanh(x, h, w, options)
+                                           : rnn_relu(x, h, w, options);
   return {y.output, y.h_n, {}};
 }
 
-RnnKind kind_of(Nonlinearity f) { return f == Nonlinearity::tanh ? RnnKind::tanh : RnnKind::relu; }
+Kind kind_of(Nonlinearity f) { return f == Nonlinearity::tanh ? Kind::tanh : Kind::relu; }
 
 /// Checks the sizes of a layer or cell, including that no parameter has too many elements. A second
 /// layer may read the outputs of two directions.
-void check_sizes(const char* name, RnnKind kind, std::int64_t input, std::int64_t hidden) {
+void check_sizes(const char* name, Kind kind, std::int64_t input, std::int64_t hidden) {
   if (input < 0) throw ArgumentError(str(name, ": expected input_size >= 0, got ", input));
   if (hidden < 1) throw ArgumentError(str(name, ": expected hidden_size >= 1, got ", hidden));
   (void)checked_numel(name, {gates_of(kind), hidden, input}, 8);  // bytes of the widest dtype
@@ -40,7 +43,7 @@ void check_sizes(const char* name, RnnKind kind, std::int64_t input, std::int64_
 
 }  // namespace
 
-Recurrent::Recurrent(const char* name, RnnKind k, std::int64_t input, std::int64_t hidden,
+Recurrent::Recurrent(const char* name, Kind k, std::int64_t input, std::int64_t hidden,
                      const LSTMOptions& options)
     : input_size(input),
       hidden_size(hidden),
@@ -101,7 +104,7 @@ LSTMOutput Recurrent::run(const char* name, const Tensor& x, const Tensor& h, co
                            given.shape()));
     return one ? given.unsqueeze(1) : given;
   };
-  const Tensor h_0 = state("h", h), c_0 = kind == RnnKind::lstm ? state("c", c) : Tensor();
+  const Tensor h_0 = state("h", h), c_0 = kind == Kind::lstm ? state("c", c) : Tensor();
   std::vector<Tensor> h_n, c_n;
   for (std::int64_t layer = 0; layer < num_layers; ++layer) {
     std::vector<Tensor> outputs;
@@ -131,13 +134,13 @@ LSTMOutput Recurrent::run(const char* name, const Tensor& x, const Tensor& h, co
 }
 
 LSTM::LSTM(std::int64_t input, std::int64_t hidden, const LSTMOptions& options)
-    : Recurrent("LSTM", RnnKind::lstm, input, hidden, options) {}
+    : Recurrent("LSTM", Kind::lstm, input, hidden, options) {}
 LSTMOutput LSTM::operator()(const Tensor& x, const LSTMState& state, const Tensor& lengths) const {
   return run("LSTM", x, state.h, state.c, lengths);
 }
 
 GRU::GRU(std::int64_t input, std::int64_t hidden, const GRUOptions& options)
-    : Recurrent("GRU", RnnKind::gru, input, hidden, options) {}
+    : Recurrent("GRU", Kind::gru, input, hidden, options) {}
 RNNOutput GRU::operator()(const Tensor& x, const Tensor& h, const Tensor& lengths) const {
   const LSTMOutput y = run("GRU", x, h, {}, lengths);
   return {y.output, y.h_n};
@@ -158,7 +161,7 @@ namespace {
 
 /// Makes a cell's parameters, in PyTorch's order.
 template <class Cell, class Options>
-void make_cell(const char* name, Cell& cell, RnnKind kind, std::int64_t input, std::int64_t hidden,
+void make_cell(const char* name, Cell& cell, Kind kind, std::int64_t input, std::int64_t hidden,
                const Options& options) {
   check_sizes(name, kind, input, hidden);
   const double bound = 1 / std::sqrt(static_cast<double>(hidden));
@@ -173,7 +176,7 @@ void make_cell(const char* name, Cell& cell, RnnKind kind, std::int64_t input, s
 
 /// Runs a cell as a sequence of one step.
 template <class Cell>
-LSTMState step(const char* name, const Cell& cell, RnnKind kind, const Tensor& x, const Tensor& h,
+LSTMState step(const char* name, const Cell& cell, Kind kind, const Tensor& x, const Tensor& h,
                const Tensor& c) {
   const std::int64_t input = cell.weight_ih.size(1), hidden = cell.weight_hh.size(1);
   const bool one = x.dim() == 1;
@@ -191,7 +194,7 @@ LSTMState step(const char* name, const Cell& cell, RnnKind kind, const Tensor& x
     return one ? given.unsqueeze(0) : given;
   };
   const LstmResult y = step_through(
-      kind, rows.unsqueeze(0), state("h", h), kind == RnnKind::lstm ? state("c", c) : Tensor(),
+      kind, rows.unsqueeze(0), state("h", h), kind == Kind::lstm ? state("c", c) : Tensor(),
       {cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh}, {});
   if (!one) return {y.h_n, y.c_n};
   return {y.h_n.squeeze(0), y.c_n.defined() ? y.c_n.squeeze(0) : Tensor()};
@@ -207,7 +210,7 @@ template <class Cell> std::string cell_extra(const Cell& cell) {
 
 RNNCell::RNNCell(std::int64_t input, std::int64_t hidden, const RNNCellOptions& options)
     : input_size(input), hidden_size(hidden), nonlinearity(options.nonlinearity) {
-  make_cell("RNNCell", *this, RnnKind::tanh, input, hidden, options);
+  make_cell("RNNCell", *this, Kind::tanh, input, hidden, options);
 }
 Tensor RNNCell::operator()(const Tensor& x, const Tensor& h) const {
   return step("RNNCell", *this, kind_of(nonlinearity), x, h, {}).h;
@@ -219,19 +222,19 @@ std::string RNNCell::extra() const {
 
 LSTMCell::LSTMCell(std::int64_t input, std::int64_t hidden, const LSTMCellOptions& options)
     : input_size(input), hidden_size(hidden) {
-  make_cell("LSTMCell", *this, RnnKind::lstm, input, hidden, options);
+  make_cell("LSTMCell", *this, Kind::lstm, input, hidden, options);
 }
 LSTMState LSTMCell::operator()(const Tensor& x, const LSTMState& state) const {
-  return step("LSTMCell", *this, RnnKind::lstm, x, state.h, state.c);
+  return step("LSTMCell", *this, Kind::lstm, x, state.h, state.c);
 }
 std::string LSTMCell::extra() const { return cell_extra(*this); }
 
 GRUCell::GRUCell(std::int64_t input, std::int64_t hidden, const GRUCellOptions& options)
     : input_size(input), hidden_size(hidden) {
-  make_cell("GRUCell", *this, RnnKind::gru, input, hidden, options);
+  make_cell("GRUCell", *this, Kind::gru, input, hidden, options);
 }
 Tensor GRUCell::operator()(const Tensor& x, const Tensor& h) const {
-  return step("GRUCell", *this, RnnKind::gru, x, h, {}).h;
+  return step("GRUCell", *this, Kind::gru, x, h, {}).h;
 }
 std::string GRUCell::extra() const { return cell_extra(*this); }
 

@@ -124,7 +124,8 @@ void clone_leaves(const tree::Flat& flat) {
       copy = t.clone();
     }
     if (t.requires_grad()) copy.requires_grad_();
-    copy.impl()->marks = t.impl()->marks;
+    nn::detail::set_mark(copy, nn::detail::Mark::tied,
+                         nn::detail::has_mark(t, nn::detail::Mark::tied));
     t = std::move(copy);
   }
 }

@@ -28,9 +28,9 @@ Adagrad::Adagrad(const std::vector<Group>& groups)
 Adagrad::Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options)
     : Adagrad(std::vector<Group>{{std::move(parameters), options}}) {}
 
-void Adagrad::update(const Batch& batch, std::span<const OptimItem> items) {
+void Adagrad::update(const Batch& batch, const detail::Update& what) {
   const AdagradOptions& o = options(batch.group);
-  auto args = step_args<AdagradArgs>(batch.dtype, items);
+  auto args = step_args<AdagradArgs>(batch.dtype, what);
   args.lr = o.lr / (1 + static_cast<double>(batch.key) * o.lr_decay);
   args.eps = o.eps;
   args.weight_decay = o.weight_decay;

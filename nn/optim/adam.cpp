@@ -20,9 +20,9 @@ const std::vector<Group>& checked(const char* name, const std::vector<Group>& gr
 
 /// `steps` is the number of updates before this one.
 template <class Options>
-AdamArgs adam_args(const Options& o, DType dtype, std::span<const OptimItem> items,
-                   std::int64_t steps, bool coupled) {
-  auto args = step_args<AdamArgs>(dtype, items);
+AdamArgs adam_args(const Options& o, DType dtype, const detail::Update& what, std::int64_t steps,
+                   bool coupled) {
+  auto args = step_args<AdamArgs>(dtype, what);
   args.lr = o.lr;
   args.beta1 = o.beta1;
   args.beta2 = o.beta2;
@@ -43,9 +43,9 @@ Adam::Adam(const std::vector<Group>& groups)
 Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options)
     : Adam(std::vector<Group>{{std::move(parameters), options}}) {}
 
-void Adam::update(const Batch& batch, std::span<const OptimItem> items) {
+void Adam::update(const Batch& batch, const detail::Update& what) {
   launch("Adam", batch.device, &KernelTable::adam,
-         adam_args(options(batch.group), batch.dtype, items, batch.key, true));
+         adam_args(options(batch.group), batch.dtype, what, batch.key, true));
 }
 
 AdamW::AdamW(const std::vector<Group>& groups)
@@ -54,9 +54,9 @@ AdamW::AdamW(const std::vector<Group>& groups)
 AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
     : AdamW(std::vector<Group>{{std::move(parameters), options}}) {}
 
-void AdamW::update(const Batch& batch, std::span<const OptimItem> items) {
+void AdamW::update(const Batch& batch, const detail::Update& what) {
   launch("AdamW", batch.device, &KernelTable::adam,
-         adam_args(options(batch.group), batch.dtype, items, batch.key, false));
+         adam_args(options(batch.group), batch.dtype, what, batch.key, false));
 }
 
 }  // namespace braid::optim

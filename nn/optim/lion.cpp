@@ -23,9 +23,9 @@ Lion::Lion(const std::vector<Group>& groups)
 Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options)
     : Lion(std::vector<Group>{{std::move(parameters), options}}) {}
 
-void Lion::update(const Batch& batch, std::span<const OptimItem> items) {
+void Lion::update(const Batch& batch, const detail::Update& what) {
   const LionOptions& o = options(batch.group);
-  auto args = step_args<LionArgs>(batch.dtype, items);
+  auto args = step_args<LionArgs>(batch.dtype, what);
   args.lr = o.lr;
   args.beta1 = o.beta1;
   args.beta2 = o.beta2;

@@ -3,11 +3,11 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
-#include <braid/core/internal/backend.hpp>
-#include <braid/core/internal/kernel_args/optim.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/nn/internal/phases.hpp>
 #include <braid/nn/optim.hpp>
+
+#include "optim/fused.hpp"
 
 namespace braid::optim {
 namespace {
@@ -40,7 +40,8 @@ Optimizer::Optimizer(const Traits& traits, std::vector<Tensor> parameters,
       name_(traits.name),
       parameters_(std::move(parameters)),
       group_of_(std::move(group_of)),
-      kept_(std::move(kept)) {
+      kept_(std::move(kept)),
+      updates_(std::make_unique<detail::Updates>()) {
   const char* const name = name_;
   if (parameters_.empty())
     throw ArgumentError(str(name, ": expected at least one parameter, got 0"));
@@ -66,8 +67,8 @@ Optimizer::Optimizer(const Traits& traits, std::vector<Tensor> parameters,
     if (!names[k].empty()) state_[k].resize(parameters_.size());
   steps_ = nn::Buffer(zeros({static_cast<std::int64_t>(parameters_.size())},
                             {.device = Device(), .dtype = DType::int64}));
-  items_.reserve(parameters_.size());
-  of_batch_.reserve(parameters_.size());
+  updates_->all.reserve(parameters_.size());
+  updates_->of_batch.reserve(parameters_.size());
   done_.reserve(parameters_.size());
   batches_.reserve(parameters_.size());
   updated_.reserve(parameters_.size());
@@ -75,8 +76,12 @@ Optimizer::Optimizer(const Traits& traits, std::vector<Tensor> parameters,
 
 Optimizer::~Optimizer() = default;
 
-void Optimizer::update(const Batch&, std::span<const OptimItem>) {}
-void Optimizer::compute(Values&, std::size_t, std::int64_t) const {}
+void Optimizer::update(const Batch&, const detail::Update&) {
+  throw InternalError(str(name_, ": expected an update or a compute, got neither"));
+}
+void Optimizer::compute(Values&, std::size_t, std::int64_t) const {
+  throw InternalError(str(name_, ": expected a compute, got none"));
+}
 
 bool Optimizer::keeps(std::size_t group, std::size_t k) const noexcept {
   const Kept& kept = kept_[group];
@@ -160,10 +165,10 @@ void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter, double
   state = nn::Buffer(made.contiguous());
 }
 
-/// Checks everything and fills items_. Writes nothing except state tensors that were not visible
+/// Checks everything and fills updates_. Writes nothing except state tensors that were not visible
 /// before. If it throws, nothing is prepared.
 void Optimizer::prepare_step() try {
-  items_.clear();
+  updates_->all.clear();
   batches_.clear();
   updated_.clear();
   dense_.clear();
@@ -188,7 +193,7 @@ void Optimizer::prepare_step() try {
     const std::size_t group = group_of_[i];
     const Batch batch{p.device, p.dtype, group, batch_key(group, steps[i])};
     if (batches_.empty() || batches_.back().device != p.device) {
-      if (traits_.has_kernel && !traits_.has_kernel(*device_context(p.device).kernels))
+      if (traits_.has_kernel && !traits_.has_kernel(p.device))
         ::braid::detail::no_kernel(name_, p.device);
     }
     one_batch_ = one_batch_ && (batches_.empty() || batch == batches_.front());
@@ -215,13 +220,13 @@ void Optimizer::prepare_step() try {
       item.g = dense.grad.impl()->data();
       dense_.push_back(std::move(dense));
     }
-    items_.push_back(item);
+    updates_->all.push_back(item);
     batches_.push_back(batch);
     updated_.push_back(i);
   }
   if (!traits_.has_kernel) compute_all();
 } catch (...) {
-  items_.clear();
+  updates_->all.clear();
   dense_.clear();
   computed_.clear();
   throw;
@@ -261,27 +266,29 @@ void Optimizer::write_computed() {
 
 /// Calls update() once for each batch, with its parameters in order.
 void Optimizer::update_batches() {
+  const std::vector<OptimItem>& items = updates_->all;
   if (one_batch_) {
-    update(batches_.front(), items_);
+    update(batches_.front(), {items});
     return;
   }
-  done_.assign(items_.size(), 0);
-  for (std::size_t begin = 0; begin < items_.size(); ++begin) {
+  std::vector<OptimItem>& of_batch = updates_->of_batch;
+  done_.assign(items.size(), 0);
+  for (std::size_t begin = 0; begin < items.size(); ++begin) {
     if (done_[begin]) continue;
-    of_batch_.clear();
-    for (std::size_t i = begin; i < items_.size(); ++i) {
+    of_batch.clear();
+    for (std::size_t i = begin; i < items.size(); ++i) {
       if (done_[i] || batches_[i] != batches_[begin]) continue;
       done_[i] = 1;
-      of_batch_.push_back(items_[i]);
+      of_batch.push_back(items[i]);
     }
-    update(batches_[begin], of_batch_);
+    update(batches_[begin], {of_batch});
   }
 }
 
 void Optimizer::step() {
   const trace::Span span("optimizer", nn::detail::kOptimizerPhase, parameters_.front().device());
   prepare_step();
-  if (items_.empty() && !warned_) warn_of_no_gradient();
+  if (updates_->all.empty() && !warned_) warn_of_no_gradient();
   finish_step();
 }
 
@@ -292,16 +299,16 @@ void Optimizer::warn_of_no_gradient() {
   warn(str(name_, ": step: expected a gradient of at least one of ", parameters_.size(),
            " parameters, got none, so nothing was updated",
            required ? ". Was a copy of the model trained? A function that takes a model by value "
-                      "(`void f(Net net)`) trains a copy: take it by reference. Or was "
+                      "(`void f(Net net)`) trains one of its own: take it by reference. Or was "
                       "zero_grad called between backward and step?"
                     : ": none requires one (requires_grad_(model) thaws them)"));
 }
 
 void Optimizer::finish_step() {
-  if (items_.empty()) return;
+  if (updates_->all.empty()) return;
   if (traits_.has_kernel) update_batches();
   else write_computed();
-  items_.clear();  // a second call does nothing
+  updates_->all.clear();  // a second call does nothing
   for (const Dense& dense : dense_) {
     if (!dense.parameter.defined()) continue;
     const NoGrad guard;

@@ -25,9 +25,9 @@ RMSprop::RMSprop(const std::vector<Group>& groups)
 RMSprop::RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options)
     : RMSprop(std::vector<Group>{{std::move(parameters), options}}) {}
 
-void RMSprop::update(const Batch& batch, std::span<const OptimItem> items) {
+void RMSprop::update(const Batch& batch, const detail::Update& what) {
   const RMSpropOptions& o = options(batch.group);
-  auto args = step_args<RmspropArgs>(batch.dtype, items);
+  auto args = step_args<RmspropArgs>(batch.dtype, what);
   args.lr = o.lr;
   args.alpha = o.alpha;
   args.eps = o.eps;

@@ -34,9 +34,9 @@ SGD::SGD(const std::vector<Group>& groups)
 SGD::SGD(std::vector<Tensor> parameters, const SgdOptions& options)
     : SGD(std::vector<Group>{{std::move(parameters), options}}) {}
 
-void SGD::update(const Batch& batch, std::span<const OptimItem> items) {
+void SGD::update(const Batch& batch, const detail::Update& what) {
   const SgdOptions& o = options(batch.group);
-  auto args = step_args<SgdArgs>(batch.dtype, items);
+  auto args = step_args<SgdArgs>(batch.dtype, what);
   args.lr = o.lr;
   args.momentum = o.momentum;
   args.dampening = o.dampening;

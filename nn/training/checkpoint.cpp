@@ -476,7 +476,7 @@ bool Checkpoint::load_latest() {
     if (!damage) return true;
     if (!first) first = damage;
     if (all.is_writer()) {
-      warn(str("Checkpoint: a damaged checkpoint is skipped: ", exception_message(damage)));
+      warn(str("Checkpoint: a damaged checkpoint is passed over: ", exception_message(damage)));
       finished.pop_back();
     }
   }

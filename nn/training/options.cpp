@@ -74,7 +74,7 @@ void check_own(const std::vector<Option>& known, std::size_t first) {
       fail(e.name, "a bool without the name of a value, or another type with one",
            io::quoted(e.value));
     for (std::size_t k = 0; k < i; ++k)
-      if (known[k].name == e.name) fail(e.name, "a unique name", "that of another option");
+      if (known[k].name == e.name) fail(e.name, "a name of its own", "that of another option");
   }
 }
 

@@ -82,7 +82,7 @@ CommunicatorKind kind_for(Chosen& all, CommunicatorKind asked, std::span<const D
       if (!std::exchange(all.warned, true))
         warning = str(e.what(),
                       "; between GPUs Braid's own copies and sums are used "
-                      "(BRAID_COMMUNICATOR=local selects them)");
+                      "(BRAID_COMMUNICATOR=local asks for them)");
     }
   }
   return *all.has_nccl ? CommunicatorKind::nccl : CommunicatorKind::local;

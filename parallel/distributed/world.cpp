@@ -75,7 +75,6 @@ class WorldScope::Group final : public ReplicaGroup {
   [[nodiscard]] std::size_t rank() const noexcept override {
     return static_cast<std::size_t>(world_->ranks->rank());
   }
-  [[nodiscard]] std::size_t origin() const noexcept override { return ~std::size_t{0}; }
   [[nodiscard]] bool virtual_replicas() const noexcept override { return false; }
   [[nodiscard]] std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) override {
     return all_reduce_over(world_, tensors, {&device_, 1});

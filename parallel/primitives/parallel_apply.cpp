@@ -12,7 +12,6 @@
 #include <braid/parallel/print_order.hpp>
 
 #include "primitives/ordered_prints.hpp"
-#include "primitives/replica_errors.hpp"
 #include "primitives/replica_group.hpp"
 #include "primitives/serial_executor.hpp"
 #include "workers.hpp"
@@ -56,7 +55,6 @@ std::vector<Device> apply_devices(std::size_t modules, std::size_t inputs,
 
 void apply(std::span<const Device> devices, void (*job)(void*, std::size_t), void* context,
            bool virtual_replicas) {
-  name_replicas_in_errors();
   std::vector<std::exception_ptr> errors(devices.size());
   Rendezvous rendezvous(devices, virtual_replicas);
   std::optional<OrderedPrints> prints;

@@ -47,7 +47,7 @@ auto Rendezvous::meet(std::size_t rank, What what, const Bring& bring, const Wor
       error_ = nullptr;
       for (std::size_t i = 0; i < size(); ++i)
         if (brought_[i] != what)
-          throw ArgumentError(str("all_reduce: expected the same from all replicas, got ",
+          throw ArgumentError(str("all_reduce: expected all replicas to bring the same, got ",
                                   what == What::number ? "tensors" : "a number", " from replica ",
                                   i, " and ", what == What::number ? "a number" : "tensors",
                                   " from replica ", rank));

@@ -11,6 +11,7 @@
 #include <braid/nn/replica_group.hpp>
 
 #include "distributed/world.hpp"
+#include "primitives/replica_errors.hpp"
 
 // The rendezvous of the replicas of one forward. The last replica that arrives does the work for
 // all, as ordinary recorded ops over devices.
@@ -67,6 +68,9 @@ class ReplicaGroupScope final : public ReplicaGroup {
   ReplicaGroupScope& operator=(const ReplicaGroupScope&) = delete;
   [[nodiscard]] std::size_t size() const noexcept override { return rendezvous_.size_of_world(); }
   [[nodiscard]] std::size_t rank() const noexcept override { return rank_; }
+  [[nodiscard]] const autograd::Origin* origin() const noexcept override {
+    return origin_of_replica(rank_);
+  }
   [[nodiscard]] bool virtual_replicas() const noexcept override {
     return rendezvous_.virtual_replicas();
   }

@@ -166,8 +166,8 @@ void CostModel::check(int devices, std::int64_t batch, double slowdown) const {
     throw ArgumentError(str("CostModel: expected a slowdown of at least 1, got ", slowdown));
   if (devices > 1 && !several_)
     throw ArgumentError(
-        str("CostModel: expected a fit to runs of several devices, got one to runs of one device "
-            "and devices = ",
+        str("CostModel: expected a fit to runs of several devices, got one to runs of one device; "
+            "asked for ",
             devices));
 }
 

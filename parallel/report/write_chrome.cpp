@@ -75,7 +75,7 @@ void write_run(JsonText& json, const MeasuredRun& run, int process) {
         .object()
         .field("step", r.step)
         .field("clock", r.clock == trace::Clock::device ? "device" : "host");
-    if (r.replica >= 0) json.field("replica", r.replica);
+    if (r.rank >= 0) json.field("replica", r.rank);
     if (r.bytes != 0) json.field("bytes", r.bytes);
     if (r.cached_bytes != 0) json.field("cached_bytes", r.cached_bytes);
     if (r.memory != 0) json.field("memory", r.memory);

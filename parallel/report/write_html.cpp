@@ -78,7 +78,7 @@ void write_timeline(JsonText& json, const MeasuredRun& run) {
         .field("step", r.step);
     json.field("begin", static_cast<double>(r.begin) * 1e-9)
         .field("length", static_cast<double>(r.end - r.begin) * 1e-9)
-        .field("replica", r.replica);
+        .field("replica", r.rank);
     json.field("bytes", r.bytes).field("cached", r.cached_bytes).end();
   }
   json.end().end();

@@ -96,7 +96,7 @@ committed_files() {
 # labels in bench/ladder, and the lines that simt_removals.txt quotes.
 tree_of() {
   local unseen='tests/check/all\.txt' others
-  case $1 in format | layering | docs)  # these read comments and texts, and are fast
+  case $1 in format | layering | docs)  # these read comments and texts
     git ls-tree -r HEAD | grep -v "	$unseen\$" | sha256sum | cut -c 1-40
     return ;;
   esac

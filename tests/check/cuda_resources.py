@@ -5,10 +5,11 @@ objects of a build, with the committed report.
     cuda_resources.py --objects FOLDER --report FILE --toolkit VERSION --cuobjdump PROGRAM [--write]
 
 FOLDER holds name.cu.o for every .cu file. docs/notes/cuda_resources.md explains the report. Fails
-on: a kernel that is new, removed or changed; a stack frame, a load or store of local memory, or an
-atomic, unless EXCEPTIONS has a reason for it; a kernel that lacks accesses of 16 bytes that its
-rule in WIDTHS requires, or that has no rule. The figures and widths are compared only if the
-toolkit is the one of the report."""
+on: a kernel of which an SM holds fewer warps than the report says; a stack frame, a load or store
+of local memory, or an atomic, unless EXCEPTIONS has a reason for it; a kernel that lacks accesses
+of 16 bytes that its rule in WIDTHS requires, or that has no rule. Other differences from the
+report are printed: an addition need not write it again. The figures and widths are compared only
+if the toolkit is the one of the report."""
 import argparse
 import collections
 import concurrent.futures
@@ -234,6 +235,15 @@ def faults_of(kernel, same_toolkit):
         )
 
 
+def warps_of(lines):
+    """The warps that the report's lines give for each file and kernel."""
+    found = {}
+    for line in lines:
+        cells = line.split(None, 8)
+        found[cells[0], cells[8]] = int(cells[7])
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("--objects", "--report", "--toolkit", "--cuobjdump"):
@@ -269,10 +279,17 @@ def main():
     if same_toolkit:
         diff = list(difflib.unified_diff(old, new, str(report), "this build", n=0, lineterm=""))
         if diff:
-            faults.append(
-                "\n".join(diff) + f"\n{report}: expected the kernels of this build, got the "
-                "differences above. Where they are meant: tests/check/cuda_resources.sh --write"
-            )
+            print("\n".join(diff))
+            changed = sum(d[0] == "+" for d in diff) - 1
+            print(f"NOTE: {changed} kernels are new or changed, see above; "
+                  "tests/check/cuda_resources.sh --write records them")
+        recorded = warps_of(old[2:])
+        for kernel in kernels:
+            before = recorded.get((kernel.file, kernel.name), 0)
+            if kernel.warps() < before:
+                faults.append(f"{kernel.file}: {kernel.name}: expected {before} warps of 64 on an "
+                              f"SM, got {kernel.warps()}; where that is meant: "
+                              "tests/check/cuda_resources.sh --write")
     else:
         print(
             f"NOTE: the report is of {old[0][2:].split(',')[0]}, this build of nvcc "

@@ -81,17 +81,23 @@ search "kernels/cuda asks whether it is emulated" 'SIMT_EMULATED|BRAID_CUDA_SIMT
 found=$(grep -rn '#include "simt/[a-z]*/' kernels/cuda | grep -v '_fake\.c[pu]') &&
   fail "kernels/cuda includes what only the emulation has:"$'\n'"$found"
 
-# Headers outside of internal/ are public: <braid/braid.hpp> includes each of them, and none of them
-# includes the kernels' arguments.
+# Headers outside of internal/ are public: <braid/braid.hpp> includes each of them, except those
+# that only name the new place of a header, and none of them includes or names the kernels'
+# arguments.
 roots=("${modules[@]/%//include}")
 include=("${roots[@]/#/-I}" -Icore/umbrella -Ibuild/layering/core/include)
 reached=$(g++ -std=c++20 -x c++ -MM "${include[@]}" - <<<'#include <braid/braid.hpp>' |
   tr -s ' \\' '\n')
+arguments=$(grep -rhoE '^(struct|enum class) \w+(Args|Item|Kind)\b' \
+  core/include/braid/core/internal/kernel_args | awk '{ print $NF }' | sort -u | paste -sd'|')
+[[ $arguments == *AdamArgs*OptimItem*RnnKind* ]] || fail "the kernels' arguments were not found"
 while read -r header; do
-  grep -qxF "$header" <<<"$reached" ||
+  grep -qxF "$header" <<<"$reached" || grep -q '^#error "braid: .* is now ' "$header" ||
     fail "$header is public, but <braid/braid.hpp> does not include it; else: internal/"
   ! grep -q 'internal/\(kernel_args/\|kernel_table\|kernels\.def\)' "$header" ||
     fail "$header is public, but includes kernel arguments"
+  ! grep -nE "\<(KernelTable|$arguments)\>" "$header" ||
+    fail "$header is public, but names kernel arguments"
 done < <(find "${roots[@]}" -name '*.hpp' -not -path '*/internal/*' | sort)
 # The names of autograd's graph and of the kernels' arguments are not those of a program.
 echo 'using namespace braid; struct Node {}; struct Edge {}; struct Loop {}; struct Block {};

@@ -1,5 +1,6 @@
 #include "op_case_makers.hpp"
 
+#include <algorithm>
 #include <regex>
 #include <stdexcept>
 
@@ -223,6 +224,21 @@ BadInputs& BadInputs::lists(const char* parameter, const Shapes& list, const cha
   of(parameter);
   for (const Shape& v : list) is(type, text, [f, v] { f(v); });
   return *this;
+}
+
+void parameters(Cases& list, const std::string& overloads) {
+  static const std::regex overload(R"((\S+)\(([^)]*)\) ?)");
+  std::sregex_iterator at(overloads.begin(), overloads.end(), overload);
+  std::size_t read = 0;
+  for (; at != std::sregex_iterator(); ++at) {
+    const std::string op = (*at)[1];
+    const auto found =
+        std::find_if(list.begin(), list.end(), [&](const OpCase& c) { return c.op == op; });
+    if (found == list.end()) throw std::logic_error("parameters: no record above of " + op);
+    found->overloads.push_back((*at)[2]);
+    read += at->str().size();
+  }
+  if (read != overloads.size()) throw std::logic_error("parameters: cannot read " + overloads);
 }
 
 void refuse(Cases& list, const std::string& op, const std::vector<BadRow>& rows) {

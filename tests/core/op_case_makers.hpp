@@ -209,7 +209,13 @@ class BadInputs {
   std::string op_, parameter_;
 };
 
-/// The same in the form of rows.
+/// States the names of an op's parameters, in the order of the declaration, for each overload:
+/// "norm(x p dims keepdim) sum(x dims keepdim) sum(x)". If all are (), (x) or (a b), nothing is
+/// stated; SumAndCount never is. core.op_symbols compares them with the types of the functions that
+/// are compiled, and with the bad inputs.
+void parameters(Cases& list, const std::string& overloads);
+
+/// Bad inputs in the form of rows.
 struct BadRow {
   const char *argument, *type;
   std::string text;

@@ -86,6 +86,9 @@ struct OpCase {
   std::vector<Difference> differs = {};
   /// besides bools and enumerations, which are always free
   std::vector<FreeParameter> free = {};
+  /// The parameters of each overload, "x dim", in one record per op (parameters() in
+  /// op_case_makers.hpp). Overloads (), (x) and (a, b) need none.
+  std::vector<std::string> overloads = {};
   /// set by op_cases(): the goldens are in tests/goldens/ops/<family>.safetensors
   std::string family = {};
   [[nodiscard]] std::string name() const { return variant.empty() ? op : op + ", " + variant; }
@@ -150,6 +153,8 @@ void add_sort_cases(std::vector<OpCase>& list);
 void add_softmax_cases(std::vector<OpCase>& list);
 void add_loss_bound_cases(std::vector<OpCase>& list);
 void add_loss_cases(std::vector<OpCase>& list);
+/// States the parameters of both.
+void add_loss_parameters(std::vector<OpCase>& list);
 void add_matmul_cases(std::vector<OpCase>& list);
 void add_linear_cases(std::vector<OpCase>& list);
 void add_einsum_cases(std::vector<OpCase>& list);

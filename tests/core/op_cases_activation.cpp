@@ -1,3 +1,7 @@
+#include "op_cases_activation.hpp"
+
+#include <stdexcept>
+
 #include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
@@ -63,18 +67,53 @@ const Unary kOfWhole[] = {
 
 // Where x / (1 - x) is positive; and of any number.
 const Unary kLogits[] = {
-    {"logit", "", "torch.logit(x0)", [](T t) { return logit(t); },
-     [](double t) { return std::log(t / (1 - t)); }, Kind::probability},
+    {"logit", "", "torch.logit(x0)", [](T t) { return logit(t); }, reference::logit,
+     Kind::probability},
 };
 const Unary kClampedLogits[] = {
     {"logit", "eps 0.25", "torch.logit(x0, 0.25)", [](T t) { return logit(t, 0.25); },
-     [](double t) {
-       const double z = reference::cut_off(t, 0.25, 0.75);
-       return std::log(z / (1 - z));
-     }},
+     [](double t) { return reference::logit(reference::cut_off(t, 0.25, 0.75)); }},
 };
 
+/// The functions of the kernel that have parameters, which lie inside the range of x, and those
+/// that no row of kActivations has.
+const std::map<ActivationOp, ActivationCall> kActivationCalls{
+    {ActivationOp::gelu_tanh, {0, 0, 0, reference::gelu_tanh}},
+    {ActivationOp::softplus,
+     {1.5, 2.5, 0, [](double t) { return reference::softplus(t, 1.5, 2.5); }}},
+    {ActivationOp::elu,
+     {1.5, 2.5, 0.75, [](double t) { return reference::elu(t, 1.5, 2.5, 0.75); }}},
+    {ActivationOp::leaky_relu, {1.5, 0, 0, [](double t) { return reference::leaky_relu(t, 1.5); }}},
+    {ActivationOp::hardtanh,
+     {-1, 1.25, 0, [](double t) { return reference::cut_off(t, -1, 1.25); }}},
+    {ActivationOp::clamp, {-1, 1.25, 0, [](double t) { return reference::cut_off(t, -1, 1.25); }}},
+    {ActivationOp::hardsigmoid, {0, 0, 0, reference::hardsigmoid}},
+    {ActivationOp::hardswish, {0, 0, 0, reference::hardswish}},
+    {ActivationOp::logit,
+     {0.375, 0.625, 0,
+      [](double t) { return reference::logit(reference::cut_off(t, 0.375, 0.625)); }}},
+};
+
+std::map<ActivationOp, ActivationCall> all_activation_calls() {
+  std::map<ActivationOp, ActivationCall> calls = kActivationCalls;
+  const auto add = [&](const std::string& name, ActivationOp op) {
+    for (const Unary& row : kActivations)
+      if (row.op == name && row.variant[0] == 0)
+        calls.try_emplace(op, ActivationCall{0, 0, 0, row.expected});
+    if (!calls.contains(op))
+      throw std::logic_error(name + ": expected it in kActivations or kActivationCalls");
+  };
+#define BRAID_ACTIVATION(name) add(#name, ActivationOp::name);
+#include <braid/core/internal/activation.def>
+  return calls;
+}
+
 }  // namespace
+
+const ActivationCall& activation_call(ActivationOp op) {
+  static const std::map<ActivationOp, ActivationCall> calls = all_activation_calls();
+  return calls.at(op);
+}
 
 void add_activation_cases(Cases& list) {
   for (const Unary& a : kActivations) add_unary(list, a, kAll, Accuracy::tolerance);
@@ -108,6 +147,9 @@ void add_activation_cases(Cases& list) {
                [x](double eps) { return logit(x(), eps); });
   BadInputs(list, "elu").free("alpha", "every number is a factor");
   BadInputs(list, "leaky_relu").free("negative_slope", "every number is a factor");
+  parameters(list,
+             "celu(x alpha) elu(x alpha) gelu(x approximate) hardtanh(x min_val max_val) "
+             "leaky_relu(x negative_slope) logit(x eps) softplus(x beta threshold)");
 }
 
 }  // namespace braid::test

@@ -100,7 +100,7 @@ void add_attention(Cases& list) {
       .of("mask")
       .shapes(masked, {{3, 4}}, "a mask that broadcasts to \\[2, 3, 5\\], got \\[3, 4\\]")
       .types(masked, {3, 5}, {DType::int64}, "a mask of bool or float32, got ")
-      .is(kArgument, "no mask together with is_causal",
+      .is(kArgument, "no mask beside is_causal",
           [=] { with(q(), k(), k(), ones_of({3, 5}), 0, true); })
       .numbers("dropout_p", {-0.5, 1.5, kNan}, kArgument, "0 <= dropout_p <= 1",
                [=](double p) { with(q(), k(), k(), {}, p); })
@@ -159,8 +159,7 @@ void add_packed(Cases& list) {
       .of("mask")
       .shapes(masked, {{3, 5}}, "a mask that broadcasts to \\[2, 2, 5, 5\\], got \\[3, 5\\]")
       .types(masked, {5, 5}, {DType::float64}, "a mask of bool or float32, got ")
-      .is(kArgument, "no mask together with is_causal",
-          [=] { with(x(), ones_of({5, 5}), 0, true); })
+      .is(kArgument, "no mask beside is_causal", [=] { with(x(), ones_of({5, 5}), 0, true); })
       .numbers("dropout_p", {-0.5, 1.5, kNan}, kArgument, "0 <= dropout_p <= 1",
                [=](double p) { with(x(), {}, p); })
       .numbers("scale", {kInf, -kInf, kNan}, kArgument, "a finite scale",
@@ -172,6 +171,9 @@ void add_packed(Cases& list) {
 void add_attention_cases(Cases& list) {
   add_attention(list);
   add_packed(list);
+  parameters(list,
+             "packed_attention(qkv mask dropout_p is_causal scale) "
+             "scaled_dot_product_attention(q k v mask dropout_p is_causal scale)");
 }
 
 }  // namespace braid::test

@@ -140,6 +140,7 @@ void add_binary_cases(Cases& list) {
   const auto from_bools = [](T x) { return sub(made({3}), x); };
   BadInputs(list, "sub", "a").types(bools, {3}, {DType::bool_}, "numbers, got bool");
   BadInputs(list, "sub", "b").types(from_bools, {3}, {DType::bool_}, "numbers, got bool");
+  parameters(list, "add(a b alpha) add(a b) sub(a b alpha) sub(a b)");
 }
 
 }  // namespace braid::test

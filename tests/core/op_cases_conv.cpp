@@ -255,6 +255,9 @@ void add_conv_cases(Cases& list) {
     BadInputs(list, op)
         .free("device", "of the layer; the function ignores it")
         .free("dtype", "of the layer; the function ignores it");
+  parameters(list,
+             "conv1d(x weight bias options) conv2d(x weight bias options) "
+             "conv_transpose1d(x weight bias options) conv_transpose2d(x weight bias options)");
 }
 
 }  // namespace braid::test

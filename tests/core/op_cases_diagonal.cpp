@@ -65,6 +65,7 @@ void add_diagonal_cases(Cases& list) {
             [](const Shape& s) { (void)diag(zeros_of(s)); });
   for (const I far : {kMost, kLeast, I{1} << 62, -(I{1} << 62)})
     bad.of("offset").refused(kShape, "expected", [far] { return diag(zeros_of({3}), far); });
+  parameters(list, "diag(x offset) diagonal(x offset a b) tril(x diagonal) triu(x diagonal)");
 }
 
 }  // namespace braid::test

@@ -46,6 +46,7 @@ void add_dropout_cases(Cases& list) {
     bad.of("x").types(half, {2, 4, 3}, {DType::int64, DType::uint8, DType::bool_});
     if (s.spatial > 0) bad.shapes(half, {{3}}, "x of rank");
   }
+  parameters(list, "dropout(x p training) dropout1d(x p training) dropout2d(x p training)");
 }
 
 }  // namespace braid::test

@@ -99,6 +99,9 @@ void add_einsum(Cases& list) {
 
 }  // namespace
 
-void add_einsum_cases(Cases& list) { add_einsum(list); }
+void add_einsum_cases(Cases& list) {
+  add_einsum(list);
+  parameters(list, "einsum(equation operands)");
+}
 
 }  // namespace braid::test

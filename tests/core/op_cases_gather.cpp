@@ -192,6 +192,9 @@ void add_gather_cases(Cases& list) {
   add_scatters(list);
   add_index_add(list);
   add_single_sums(list);
+  parameters(list,
+             "gather(x dim index) index_add(x dim index source alpha) scatter(x dim index src) "
+             "scatter(x dim index value) scatter_add(x dim index src) take_along_dim(x index dim)");
 }
 
 }  // namespace braid::test

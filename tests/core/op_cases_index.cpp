@@ -76,6 +76,8 @@ void add_index_errors(Cases& list) {
 void add_index_cases(Cases& list) {
   add_selections(list);
   add_index_errors(list);
+  parameters(list,
+             "embedding(weight index padding_idx) index_select(x dim index) operator[](index)");
 }
 
 }  // namespace braid::test

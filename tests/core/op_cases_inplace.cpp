@@ -156,6 +156,10 @@ void add_inplace_cases(Cases& list) {
       const auto f = [call = n.call, t](double v) { return call(made({2, 3}, t), v); };
       BadInputs(list, n.op).numbers(n.argument, n.values, kType, text, f);
     }
+  parameters(list,
+             "add_(other alpha) add_(value) clamp_(min max) copy_(source) div_(other) div_(value) "
+             "fill_(value) masked_fill_(mask value) mul_(other) mul_(value) sub_(other alpha) "
+             "sub_(value)");
 }
 
 }  // namespace braid::test

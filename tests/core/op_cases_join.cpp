@@ -87,6 +87,7 @@ void add_join_errors(Cases& list) {
 void add_join_cases(Cases& list) {
   add_joins(list);
   add_join_errors(list);
+  parameters(list, "cat(tensors dim) stack(tensors dim)");
 }
 
 }  // namespace braid::test

@@ -73,6 +73,7 @@ void add_lerp_cases(Cases& list) {
       return reference::zip(a, b, [w](double x, double y) { return x + w * (y - x); });
     });
   }
+  parameters(list, "addcdiv(x a b value) addcmul(x a b value) lerp(a b weight)");
 }
 
 }  // namespace braid::test

@@ -59,6 +59,7 @@ void add_layers(Cases& list, const char* op, Tensor (*call)(T, T, T)) {
 void add_linear_cases(Cases& list) {
   add_layers(list, "linear", linear);
   add_layers(list, "linear_relu", linear_relu);
+  parameters(list, "linear(x weight bias) linear_relu(x weight bias)");
 }
 
 }  // namespace braid::test

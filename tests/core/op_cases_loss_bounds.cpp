@@ -53,4 +53,19 @@ void add_loss_bound_cases(Cases& list) {
   BadInputs(list, "mse_loss").free("reduction", "an enumeration");
 }
 
+void add_loss_parameters(Cases& list) {
+  parameters(
+      list,
+      "mse_loss(a b reduction) mse_loss(a b) cross_entropy(logits target options) "
+      "cross_entropy(logits target reduction) "
+      "nll_loss(log_probabilities labels options) binary_cross_entropy(p target options) "
+      "binary_cross_entropy_with_logits(x target options) "
+      "capsule_margin_loss(lengths labels options) cosine_embedding_loss(a b target options) "
+      "gaussian_nll_loss(x target variance options) hinge_embedding_loss(x target options) "
+      "huber_loss(a b options) kl_div(x target options) l1_loss(a b reduction) l1_loss(a b) "
+      "margin_ranking_loss(a b target options) poisson_nll_loss(x target options) "
+      "smooth_l1_loss(a b options) soft_margin_loss(x target reduction) "
+      "soft_margin_loss(x target) triplet_margin_loss(anchor positive negative options)");
+}
+
 }  // namespace braid::test

@@ -61,6 +61,7 @@ void add_masks_cases(Cases& list) {
         [] { return awaited(one_hot(indices({0, 1}), 0)); }},
        {"classes", kArgument, "a number of classes.*got -1",
         [] { return one_hot(ones_of({0}, DType::int64), -1); }}});
+  parameters(list, "masked_select(x mask) one_hot(index classes)");
 }
 
 }  // namespace braid::test

@@ -132,6 +132,7 @@ void add_matmul_cases(Cases& list) {
         .shapes([first](T x) { return first ? outer(x, made({2})) : outer(made({2}), x); },
                 {{}, {1, 2}, {2, 2, 2}}, "two vectors, got ");
   add_tensordot(list);
+  parameters(list, "tensordot(a b dims) tensordot(a b dims_a dims_b)");
 }
 
 }  // namespace braid::test

@@ -219,6 +219,12 @@ void add_norm_cases(Cases& list) {
   add_last_dims(list, false);
   add_group_norm(list);
   add_batch_norm(list);
+  parameters(
+      list,
+      "batch_norm(x running weight bias training eps) "
+      "batch_norm(x running_mean running_var weight bias training momentum eps) "
+      "group_norm(x num_groups weight bias eps) layer_norm(x normalized_shape weight bias eps) "
+      "rms_norm(x normalized_shape weight eps)");
 }
 
 }  // namespace braid::test

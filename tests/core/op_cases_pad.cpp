@@ -68,6 +68,7 @@ void add_pad_cases(Cases& list) {
            [] { (void)pad(zeros_of({}), {1, 1}); }},
           {"x", kShape, "sizes from 0 to 0",
            [] { (void)pad(zeros_of({0}), {1, 1}, PadMode::replicate); }}});
+  parameters(list, "pad(x sizes mode value)");
 }
 
 }  // namespace braid::test

@@ -333,6 +333,11 @@ void add_pool_cases(Cases& list) {
   BadInputs(list, "avg_pool2d")
       .integers("divisor_override", {0, -1, -7}, kArgument, "divisor_override >= 1, got ", divided);
   refuse_interpolations(list);
+  parameters(list,
+             "adaptive_avg_pool1d(x size) adaptive_avg_pool2d(x size) adaptive_max_pool2d(x size) "
+             "avg_pool1d(x kernel options) avg_pool2d(x kernel options) interpolate(x options) "
+             "max_pool1d(x kernel options) max_pool1d_with_indices(x kernel options) "
+             "max_pool2d(x kernel options) max_pool2d_with_indices(x kernel options)");
 }
 
 }  // namespace braid::test

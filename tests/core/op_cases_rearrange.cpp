@@ -71,6 +71,8 @@ void add_rearrange_cases(Cases& list) {
           {"times", kShape, "at most", repeated({2, 3}, {kMost, 2})},
           {"x", kShape, "at least 3 numbers", repeated({2, 3, 4}, {2, 2})},
           {"x", kShape, "at least 1 numbers", repeated({2}, {})}});
+  parameters(list,
+             "flip(x dims) repeat(x times) repeat_interleave(x times dim) roll(x shifts dims)");
 }
 
 }  // namespace braid::test

@@ -179,6 +179,11 @@ void add_reduce_cases(Cases& list) {
   }
   add_arg(list);
   add_truths(list);
+  parameters(list,
+             "all(x dims keepdim) any(x dims keepdim) argmax(x dim keepdim) argmax(x) "
+             "argmax(dim keepdim) argmin(x dim keepdim) argmin(x) count_nonzero(x dims keepdim) "
+             "max(x dims keepdim) max() mean() mean(x dims keepdim) mean(dims keepdim) "
+             "min(x dims keepdim) sum(x dims keepdim) sum() sum(dims keepdim)");
 }
 
 }  // namespace braid::test

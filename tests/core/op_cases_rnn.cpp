@@ -108,13 +108,13 @@ const Wrong kWrong[] = {
     {"weights", kShape, "b_ih", [](P p, I) { p.w.b_ih = ones_of({2}); }},
     {"weights", kType, "one dtype, got float32 and float64",
      [](P p, I g) { p.w.b_hh = ones_of({g}, DType::float64); }},
-    {"options", kIndex, R"(lengths in \[0, 2\], got 3 at position 1)",
+    {"lengths", kIndex, R"(lengths in \[0, 2\], got 3 at position 1)",
      [](P p, I) { p.options.lengths = tensor({1, 3, 2}); }},
-    {"options", kIndex, R"(lengths in \[0, 2\], got -1 at position 2)",
+    {"lengths", kIndex, R"(lengths in \[0, 2\], got -1 at position 2)",
      [](P p, I) { p.options.lengths = tensor({1, 1, -1}); }},
-    {"options", kShape, R"(lengths \[3\] for x \[2, 3, 4\], got \[2\])",
+    {"lengths", kShape, R"(lengths \[3\] for x \[2, 3, 4\], got \[2\])",
      [](P p, I) { p.options.lengths = tensor({1, 2}); }},
-    {"options", kType, "int64 lengths, got float32",
+    {"lengths", kType, "int64 lengths, got float32",
      [](P p, I) { p.options.lengths = ones_of({3}); }},
     {"c_0", kShape, R"(c_0 \[3, 5\] for x \[2, 3, 4\], got \[3, 4\])",
      [](P p, I) { p.c = ones_of({3, 4}); }},
@@ -169,6 +169,9 @@ void add_rnn_cases(Cases& list) {
     }
     add_errors(list, cell);
   }
+  parameters(list,
+             "gru(x h_0 weights options) lstm(x h_0 c_0 weights options) "
+             "rnn_relu(x h_0 weights options) rnn_tanh(x h_0 weights options)");
 }
 
 }  // namespace braid::test

@@ -74,6 +74,7 @@ void add_products(Cases& list) {
 void add_scan_cases(Cases& list) {
   add_scans(list);
   add_products(list);
+  parameters(list, "cumprod(x dim) cumsum(x dim) prod(x dims keepdim)");
 }
 
 }  // namespace braid::test

@@ -162,6 +162,11 @@ void add_shape_cases(Cases& list) {
   for (const Arrangement& v : kViews) add_arrangement(list, v);
   add_parts(list);
   add_view_errors(list);
+  parameters(
+      list,
+      "broadcast_to(x shape) chunk(x chunks dim) expand_as(x other) "
+      "movedim(x source destination) reshape_as(x other) split(x sizes dim) split(x size dim) "
+      "swapaxes(x a b) unbind(x dim) unflatten(x dim sizes) view_as(x other)");
 }
 
 }  // namespace braid::test

@@ -39,6 +39,7 @@ void add_softmax_cases(Cases& list) {
         .shapes(over_last, {{}}, "rank >= 1, got rank 0")
         .dims("dim", [f](I dim) { return f.call(made({2, 3}), dim); });
   }
+  parameters(list, "log_softmax(x dim) softmax(x dim)");
 }
 
 }  // namespace braid::test

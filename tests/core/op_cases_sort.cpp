@@ -147,6 +147,11 @@ void add_sort_cases(Cases& list) {
   add_sorts(list);
   add_searches(list);
   add_chosen(list);
+  parameters(
+      list,
+      "argsort(x dim descending) max_with_index(x dim keepdim) min_with_index(x dim keepdim) "
+      "searchsorted(sorted_sequence values right) sort(x dim descending) "
+      "topk(x k dim largest sorted)");
 }
 
 }  // namespace braid::test

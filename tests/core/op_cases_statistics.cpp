@@ -168,6 +168,10 @@ void add_statistics_cases(Cases& list) {
   add_spreads(list);
   add_logsumexps(list);
   add_norms(list);
+  parameters(list,
+             "logsumexp(x dims keepdim) norm(x p dims keepdim) std(x dims correction keepdim) "
+             "std(x unbiased) var(x dims correction keepdim) var(x unbiased) "
+             "var_mean(x dims correction keepdim)");
 }
 
 }  // namespace braid::test

@@ -133,6 +133,7 @@ void add_unary_cases(Cases& list) {
     add_unary(list, f, kAll, Accuracy::exact, boolean, false);
     bad_tensor(list, f.op, f.call);
   }
+  parameters(list, "pow(a b) pow(x exponent)");
 }
 
 }  // namespace braid::test

@@ -174,6 +174,11 @@ void add_errors(Cases& list) {
 void add_views_cases(Cases& list) {
   for (const Arrangement& v : kViews) add_arrangement(list, v);
   add_errors(list);
+  parameters(
+      list,
+      "expand(shape) flatten(start end) narrow(dim start length) permute(dims) reshape(shape) "
+      "select(dim index) slice(dim start end step) squeeze(dim) squeeze() to(device dtype copy) "
+      "to(dtype copy) unsqueeze(dim) view(shape)");
 }
 
 }  // namespace braid::test

@@ -141,6 +141,7 @@ void add_where_cases(Cases& list) {
   add_where(list);
   add_masks(list);
   add_clamp(list);
+  parameters(list, "clamp(x min max) masked_fill(x mask value) where(condition a b)");
 }
 
 }  // namespace braid::test

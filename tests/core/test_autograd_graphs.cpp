@@ -353,4 +353,45 @@ TEST_CASE(
   CHECK(called);
 }
 
+TEST_CASE("graphs: the origin of a node may wrap its errors, and no other origin's",
+          "[autograd][errors]") {
+  struct Named final : autograd::Origin {
+    const char* text;
+    explicit Named(const char* t) : text(t) {}
+    void rethrow(const autograd::Node& node) const override {
+      if (text != nullptr) throw ArgumentError(str(text, ": ", node.name()));
+    }
+  };
+  struct Context final : ThreadContext {
+    const Named* named;
+    ThreadContext* before = thread_state().context;
+    explicit Context(const Named* n) : named(n) { thread_state().context = this; }
+    ~Context() override { thread_state().context = before; }
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+    const autograd::Origin* origin() const noexcept override { return named; }
+  };
+  static const Named first("first"), second("second"), silent(nullptr);
+  const Tensor x = ones({2}).requires_grad_();
+  const auto failing = [&] {
+    return hooked(x, [] { throw ArgumentError("asked to fail"); }, "op");
+  };
+  std::vector<std::pair<std::string, Tensor>> made{{"asked to fail", failing()}};
+  {
+    const Context outer(&first);
+    made.emplace_back("first: op", failing());
+    {
+      const Context inner(&second);
+      made.emplace_back("second: op", failing());
+      const Context none(nullptr), quiet(&silent);
+      made.emplace_back("asked to fail", failing());
+    }
+    made.emplace_back("first: op", failing());
+  }
+  made.emplace_back("asked to fail", failing());
+  for (const auto& each : made) {  // clang 14 captures no structured binding
+    CHECK_THROWS_TEXT(ArgumentError, each.first, each.second.sum().backward());
+  }
+}
+
 }  // namespace braid::test::on_device

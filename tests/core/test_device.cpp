@@ -1,8 +1,11 @@
+#include <barrier>
 #include <latch>
+#include <optional>
 #include <thread>
 
 #include <braid/core/internal/backend.hpp>
 #include <braid/core/internal/linked_library.hpp>
+#include <braid/core/internal/worker.hpp>
 
 #include "shorthand.hpp"
 #include "support/child.hpp"
@@ -126,15 +129,55 @@ TEST_CASE("device: factories create on the default device", "[device]") {
       CHECK(zeros({2}).device() == first);
     }
     CHECK(zeros({2}).device() == second);
-    Device seen = first;
-    std::thread([&] { seen = zeros({2}).device(); }).join();
-    CHECK(seen == second);
   }
   CHECK(zeros({2}).device() == first);
   set_default_device(second);
   const Tensor t = zeros({2});
+  Device seen = first;
+  std::thread([&] { seen = zeros({2}).device(); }).join();
   set_default_device(first);
   CHECK(t.device() == second);
+  CHECK(seen == second);
+}
+
+TEST_CASE("device: a guard of the default device is its thread's", "[device]") {
+  const Device first("cpu:0"), second("cpu:1");
+  // The two guards overlap: this thread's is made first and destroyed first.
+  std::barrier step(2);
+  Device before = second, during = first, set = first, after = first;
+  std::thread other([&] {
+    step.arrive_and_wait();  // 1: the guard of this thread exists
+    before = get_default_device();
+    std::optional<DefaultDeviceGuard> guard(second);
+    step.arrive_and_wait();  // 2: both exist
+    during = zeros({2}).device();
+    step.arrive_and_wait();  // 3: only the other thread's exists
+    set = zeros({2}).device();
+    guard.reset();
+    after = get_default_device();
+  });
+  std::optional<DefaultDeviceGuard> guard(second);
+  step.arrive_and_wait();
+  step.arrive_and_wait();
+  guard.reset();
+  CHECK(get_default_device() == first);
+  step.arrive_and_wait();
+  other.join();
+  CHECK(get_default_device() == first);
+  CHECK(before == first);
+  CHECK(during == second);
+  CHECK(set == second);
+  CHECK(after == first);
+  // Work that is divided over devices continues with the guard of the thread that calls it.
+  const DefaultDeviceGuard outer(second);
+  std::vector<Device> seen(2);
+  run_on_devices(std::vector{first, second}, [&](std::size_t i) {
+    seen[i] = zeros({2}).device();
+    const DefaultDeviceGuard inner(first);
+  });
+  CHECK(seen == std::vector{second, second});
+  set_default_device(first);
+  CHECK(get_default_device() == second);
 }
 
 TEST_CASE("device: a default device that does not exist is refused", "[device][errors]") {

@@ -275,8 +275,7 @@ TEST_CASE("in place: a change of what backward needs is found", "[inplace][error
 }
 
 TEST_CASE(
-    "in place: mul_ of a tensor and itself, or what shares its memory, has the gradient of the old "
-    "numbers",
+    "in place: mul_ of a tensor and itself, or its memory, has the gradient of the old numbers",
     "[inplace][gradients]") {
   const auto by = [](double factor, T (*f)(T)) {
     return gradient_at([=](T w) { return f(w * factor); }, {1, 2, 3});

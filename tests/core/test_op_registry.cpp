@@ -1,15 +1,24 @@
 // Checks that the table of ops is complete: every op that the library defines has a case, or is
-// listed below with a reason, and its parameters have bad inputs. The functions are read from the
-// object files: op_symbols.sh runs the tests [op-symbols], which need its list.
+// listed below with a reason, and its parameters, by name, have bad inputs. The functions are read
+// from the object files: op_symbols.sh runs the tests [op-symbols], which need its list.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
+#include <tuple>
+
+#include <braid/core/ops/conv.hpp>
+#include <braid/core/ops/loss.hpp>
+#include <braid/core/ops/norm.hpp>
+#include <braid/core/ops/pool.hpp>
+#include <braid/core/ops/rnn.hpp>
+#include <braid/nn/losses.hpp>
 
 #include "op_cases.hpp"
 #include "support/tests_dir.hpp"
@@ -74,24 +83,124 @@ const Functions& defined() {
   return all;
 }
 
-/// Whether a parameter of this type cannot be wrong: a bool, an enumeration, or a struct of those.
-bool any_value_is_right(std::string type) {
-  if (type.ends_with(" const&")) type.resize(type.size() - 7);
-  for (const char* right :
-       {"bool", "braid::Reduction", "braid::SumAndCount", "braid::nn::KlDivOptions"})
-    if (type == right) return true;
-  return false;
+struct Field {
+  std::string name;
+  bool any_value_is_right;
+};
+template <class... T> std::vector<Field> fields_of(const char* names, std::tuple<T&...>*) {
+  std::vector<Field> fields;
+  std::istringstream in(names);
+  for (const bool right : {(std::is_same_v<T, bool> || std::is_same_v<T, Reduction>)...}) {
+    std::string name;
+    std::getline(in >> std::ws, name, ',');
+    fields.push_back({name, right});
+  }
+  return fields;
+}
+// All fields of a struct: one that it does not have, or one too few, does not compile.
+#define FIELDS(Struct, ...)                                                          \
+  {"braid::" #Struct, [] {                                                           \
+     struct Named : Struct {                                                         \
+       auto all() { return std::tie(__VA_ARGS__); }                                  \
+     };                                                                              \
+     [[maybe_unused]] const auto [__VA_ARGS__] = Struct{};                           \
+     return fields_of(#__VA_ARGS__, static_cast<decltype(Named{}.all())*>(nullptr)); \
+   }()}
+const std::map<std::string, std::vector<Field>>& structs() {
+  static const std::map<std::string, std::vector<Field>> all{
+      FIELDS(RunningStatistics, mean, var, num_batches_tracked, momentum),
+      FIELDS(RnnWeights, w_ih, w_hh, b_ih, b_hh),
+      FIELDS(RnnOptions, reverse, lengths),
+      FIELDS(Conv1dOptions, stride, padding, dilation, groups, bias, device, dtype),
+      FIELDS(Conv2dOptions, stride, padding, dilation, groups, bias, device, dtype),
+      FIELDS(ConvTranspose1dOptions, stride, padding, output_padding, groups, bias, dilation,
+             device, dtype),
+      FIELDS(ConvTranspose2dOptions, stride, padding, output_padding, groups, bias, dilation,
+             device, dtype),
+      FIELDS(MaxPool1dOptions, stride, padding, dilation, ceil_mode),
+      FIELDS(MaxPool2dOptions, stride, padding, dilation, ceil_mode),
+      FIELDS(AvgPool1dOptions, stride, padding, ceil_mode, count_include_pad),
+      FIELDS(AvgPool2dOptions, stride, padding, ceil_mode, count_include_pad, divisor_override),
+      FIELDS(InterpolateOptions, size, scale_factor, mode, align_corners),
+      FIELDS(CrossEntropyOptions, reduction, weight, ignore_index, label_smoothing),
+      FIELDS(NllOptions, reduction, weight, ignore_index),
+      FIELDS(nn::SmoothL1Options, reduction, beta),
+      FIELDS(nn::HuberOptions, reduction, delta),
+      FIELDS(nn::BceOptions, reduction, weight),
+      FIELDS(nn::BceWithLogitsOptions, reduction, weight, pos_weight),
+      FIELDS(nn::KlDivOptions, reduction, batch_mean, log_target),
+      FIELDS(nn::PoissonNllOptions, reduction, log_input, full, eps),
+      FIELDS(nn::GaussianNllOptions, reduction, full, eps),
+      FIELDS(nn::HingeEmbeddingOptions, reduction, margin),
+      FIELDS(nn::CosineEmbeddingOptions, reduction, margin),
+      FIELDS(nn::MarginRankingOptions, reduction, margin),
+      FIELDS(nn::TripletMarginOptions, reduction, margin, eps, swap),
+      FIELDS(nn::CapsuleMarginOptions, reduction, present, absent, lambda),
+  };
+  return all;
+}
+#undef FIELDS
+
+/// The parameters of an op: those that need bad inputs, and all.
+struct Parameters {
+  std::set<std::string> needed, known;
+  /// Options count by their fields; another struct only if one of its fields is `named`.
+  void add(std::string type, const std::string& name, const std::set<std::string>& named) {
+    if (type.ends_with(" const&")) type.resize(type.size() - 7);
+    const auto found = structs().find(type);
+    const bool by_field = found != structs().end() &&
+                          (type.ends_with("Options") ||
+                           std::any_of(found->second.begin(), found->second.end(),
+                                       [&](const Field& f) { return named.contains(f.name); }));
+    if (by_field) {
+      for (const Field& f : found->second) take(f.name, f.any_value_is_right);
+    } else {
+      if (type.ends_with("Options")) FAIL_CHECK(type << ": expected its fields in structs()");
+      take(name, type == "bool" || type == "braid::Reduction");
+    }
+  }
+
+ private:
+  void take(const std::string& name, bool any_value_is_right) {
+    known.insert(name);
+    if (!any_value_is_right) needed.insert(name);
+  }
+};
+
+using Names = std::vector<std::string>;
+Names words_of(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
 }
 
-/// The parameters of the overload of an op that has the most that can be wrong. A struct counts as
-/// one.
-std::size_t can_be_wrong(const std::vector<std::vector<std::string>>& overloads) {
-  std::size_t most = 0;
-  for (const std::vector<std::string>& types : overloads)
-    most = std::max(most, static_cast<std::size_t>(std::count_if(
-                              types.begin(), types.end(),
-                              [](const std::string& t) { return !any_value_is_right(t); })));
-  return most;
+/// Compares the parameters that have bad inputs or a reason with those of an op: the types of each
+/// overload that is compiled, and the names that the table states, "x dim" (also of overloads that
+/// are inline). Returns "" or the difference.
+std::string compare(const std::vector<Names>& overloads, const std::vector<std::string>& stated,
+                    const std::set<std::string>& named) {
+  Parameters parameters;
+  for (Names types : overloads) {
+    std::erase(types, "braid::SumAndCount");  // a tag has one value
+    bool is_stated = false;
+    const auto add = [&](const Names& names) {
+      if (names.size() != types.size()) return;
+      is_stated = true;
+      for (std::size_t i = 0; i < types.size(); ++i) parameters.add(types[i], names[i], named);
+    };
+    for (const std::string& names : stated) add(words_of(names));
+    if (stated.empty() && types.size() < 3)
+      add(std::vector<Names>{{}, {"x"}, {"a", "b"}}[types.size()]);
+    if (!is_stated)
+      return str("expected the names of the ", types.size(), " parameters of an overload");
+  }
+  for (const std::string& names : stated)
+    for (const std::string& name : words_of(names)) parameters.known.insert(name);
+  std::string text;
+  for (const std::string& name : parameters.needed)
+    if (!named.contains(name)) text += "expected bad inputs of " + name + ", or a reason; ";
+  for (const std::string& name : named)
+    if (!parameters.known.contains(name)) text += "has no parameter " + name + "; ";
+  return text;
 }
 
 std::set<std::string> ops_of_the_table() {
@@ -167,26 +276,44 @@ TEST_CASE("registry: every op that is compiled is called with random arguments, 
   }
 }
 
-TEST_CASE("registry: the bad inputs of an op are of as many parameters as it has",
-          "[.][op-symbols]") {
+TEST_CASE("registry: the parameters with bad inputs are those of the op", "[.][op-symbols]") {
   std::map<std::string, std::set<std::string>> named;
+  std::map<std::string, std::vector<std::string>> stated;
   for (const OpCase& c : op_cases()) {
     for (const BadInput& bad : c.errors) named[c.op].insert(bad.argument);
     for (const FreeParameter& f : c.free) named[c.op].insert(f.name);
+    stated[c.op].insert(stated[c.op].end(), c.overloads.begin(), c.overloads.end());
   }
   std::size_t parameters = 0;
   for (const std::string& op : ops_of_the_table()) {
     const auto found = defined().find(op);
     if (found == defined().end()) continue;  // reported above
     named[op].erase("this");
-    const std::size_t expected = can_be_wrong(found->second);
-    parameters += expected;
-    if (named[op].size() < expected)
-      FAIL_CHECK(op << ": expected bad inputs of " << expected << " parameters, or reasons, got "
-                    << named[op].size());
+    parameters += named[op].size();
+    const std::string difference = compare(found->second, stated[op], named[op]);
+    if (!difference.empty()) FAIL_CHECK(op << ": " << difference);
   }
   std::cout << "SHOWS: bad inputs: " << parameters << " parameters of " << ops_of_the_table().size()
             << " ops" << std::endl;
+}
+
+TEST_CASE("registry: parameters are compared by their names", "[ops][registry]") {
+  const std::string t = "braid::Tensor const&";
+  CHECK(compare({{t}}, {}, {"x"}) == "");
+  CHECK(compare({{t, t}}, {}, {"a", "b"}) == "");
+  CHECK(compare({{t, "double", "bool"}}, {"x p on"}, {"x", "p"}) == "");
+  CHECK(compare({{t}}, {}, {"x", "y"}) == "has no parameter y; ");
+  CHECK(compare({{t, t}}, {}, {"a"}) == "expected bad inputs of b, or a reason; ");
+  CHECK(compare({{t, t, t}}, {}, {"a"}) == "expected the names of the 3 parameters of an overload");
+  // the shorter overload counts too
+  CHECK(compare({{t, "long", "long"}, {t, "double"}}, {"x dim size", "x p"},
+                {"x", "dim", "size"}) == "expected bad inputs of p, or a reason; ");
+  CHECK(compare({{t, "braid::NllOptions const&"}}, {"x options"}, {"x", "weight"}) ==
+        "expected bad inputs of ignore_index, or a reason; ");
+  CHECK(compare({{t, "braid::NllOptions const&"}}, {"x options"}, {"x"}) ==
+        "expected bad inputs of ignore_index, or a reason; expected bad inputs of weight, or a "
+        "reason; ");
+  CHECK(compare({{t, "braid::RnnWeights const&"}}, {"x weights"}, {"x", "weights"}) == "");
 }
 
 TEST_CASE("registry: the list of functions is read", "[ops][registry]") {
@@ -201,7 +328,7 @@ TEST_CASE("registry: the list of functions is read", "[ops][registry]") {
   CHECK(functions.at("operator[]").at(0) == std::vector<std::string>{"long"});
   CHECK(functions.at("t").at(0).empty());
   CHECK(functions.at("split").at(0).at(1) == "std::span<long const, 18446744073709551615ul>");
-  CHECK(can_be_wrong(functions.at("norm")) == 2);
+  CHECK(functions.at("norm").size() == 2);
 }
 
 TEST_CASE("registry: every case has a name of its own", "[ops][registry]") {

@@ -59,18 +59,18 @@ TEST_CASE("trace: a span has its name, phase, device, replica, step, bytes and t
   CHECK(outer.step == 0);
   CHECK(outer.phase == kGather);
   CHECK(outer.device == kHost);
-  CHECK(outer.replica == 3);
+  CHECK(outer.rank == 3);
   CHECK(outer.bytes == 120);
   CHECK(outer.kept_bytes == 7);
   CHECK(outer.clock == trace::Clock::host);
   CHECK(std::string(inner.name) == "inner");
-  CHECK(inner.replica == -1);
+  CHECK(inner.rank == -1);
   CHECK((outer.begin <= inner.begin && inner.end <= outer.end));
   CHECK((outer.end - outer.begin >= 2'000'000 && outer.end - outer.begin < 10'000'000'000));
   const std::vector<Record> all = named(records, "all");
   REQUIRE(all.size() == 2);
   for (const Record& r : all) {
-    const std::uint64_t share = r.replica == 1 ? 1 : 0;
+    const std::uint64_t share = r.rank == 1 ? 1 : 0;
     CHECK(r.step == 1);
     CHECK(r.bytes == 5 * share);
     CHECK(r.cached_bytes == 6 * share);
@@ -133,7 +133,7 @@ TEST_CASE("trace: threads record at the same time, also those that have ended", 
   for (int t = 0; t < kThreads; ++t) {
     std::vector<std::int32_t> of;
     for (const Record& r : records)
-      if (r.replica == t) of.push_back(r.thread);
+      if (r.rank == t) of.push_back(r.thread);
     CHECK(of.size() == kSpans);
     CHECK(std::all_of(of.begin(), of.end(),
                       [&](std::int32_t thread) { return thread == of.front(); }));

@@ -220,7 +220,7 @@ TEST_CASE("allocator: a request that no device has room for", "[allocator]") {
   // injected failures
   fail_allocation(cuda_device(0), 2);
   CHECK_NOTHROW(Held(0, 10));
-  CHECK_THROWS_TEXT(OutOfMemoryError, "requested by fail_allocation", Held(0, 10));
+  CHECK_THROWS_TEXT(OutOfMemoryError, "asked for by fail_allocation", Held(0, 10));
   CHECK_NOTHROW(Held(0, 10));
   fail_allocation(cuda_device(0), 1, true);
   for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(Held(0, 10), OutOfMemoryError);

@@ -267,7 +267,7 @@ TEST_CASE("child: no device at all", "[.child][no_device]") {
   CHECK_THROWS_TEXT(DeviceError, "got cuda:0", ones({2}).to(cuda_device(0)));
 }
 
-TEST_CASE("child: a variable of the emulation that cannot be obeyed", "[.child][wrong_variable]") {
+TEST_CASE("child: a variable of the emulation that cannot be used", "[.child][wrong_variable]") {
   CHECK_FALSE(cuda::is_available());
   CHECK(cuda::unavailable_reason().find("BRAID_SIMT_") == 0);
   CHECK_THROWS_TEXT(ArgumentError, "BRAID_SIMT_", (void)ones({2}));

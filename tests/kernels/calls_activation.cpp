@@ -1,5 +1,6 @@
 #include <braid/core/internal/kernel_args/activation.hpp>
 
+#include "core/op_cases_activation.hpp"
 #include "kernels/calls.hpp"
 
 namespace agreement {
@@ -9,11 +10,9 @@ namespace {
 struct Activation {
   const char* name;
   braid::ActivationOp op;
-  double a, b, c;
 };
-// The bounds, or the parameters of softplus and elu, lie inside the range of x.
 constexpr Activation kActivations[] = {
-#define BRAID_ACTIVATION(name, a, b, c) {#name, braid::ActivationOp::name, a, b, c},
+#define BRAID_ACTIVATION(name) {#name, braid::ActivationOp::name},
 #include <braid/core/internal/activation.def>
 };
 
@@ -21,21 +20,24 @@ constexpr Activation kActivations[] = {
 
 std::vector<Call> calls_of_activation(DType) {
   std::vector<Call> list;
-  for (const Activation& f : kActivations)
+  for (const Activation& f : kActivations) {
+    const braid::test::ActivationCall& with = braid::test::activation_call(f.op);
     for (const bool backward : {false, true})
       for (const Walk& w : walks())
         list.push_back(
             {braid::str("activation ", f.name, backward ? " backward, " : ", ", w.name),
              {w.result(), w.operand(1, -5, 5), w.operand(2, -2, 2)},
-             [=](const Place& p) {
+             [=, &with](const Place& p) {
                void* const dy = backward ? p[2] : nullptr;
-               p.table.activation({f.op, p.t, p[0], p[1], dy, f.a, f.b, f.c, w.loop}, p.stream);
+               p.table.activation({f.op, p.t, p[0], p[1], dy, with.a, with.b, with.c, w.loop},
+                                  p.stream);
              },
              // A few roundings each of terms of magnitude up to x or dy.
              along(w, [=](DType type, const Values& v, std::int64_t k) {
                const double y = v[0][offset(w.loop, 0, k)], x = v[1][offset(w.loop, 1, k)];
                return rounding(type) * 16 * (1 + std::fabs(x)) + last(type, y);
              })});
+  }
   return list;
 }
 

@@ -1,29 +1,20 @@
 // Checks activations against long double.
 #include <braid/core/internal/kernel_args/activation.hpp>
 
+#include "core/op_cases_activation.hpp"
 #include "kernels/kernel_support.hpp"
-#include "reference/activation.hpp"
 
 using namespace kernel_test;
 using braid::ActivationOp;
+using braid::test::activation_call;
 
 namespace {
 
-/// The parameters of the list.
-braid::ActivationArgs numbers_of(ActivationOp op) {
-  braid::ActivationArgs args{};
-  args.op = op;
-  switch (op) {
-#define BRAID_ACTIVATION(name, first, second, third) \
-  case ActivationOp::name: args.a = first, args.b = second, args.c = third; break;
-#include <braid/core/internal/activation.def>
-  }
-  return args;
-}
-
 void run(ActivationOp op, Buffer& out, const Buffer& x, const Loop& loop,
          const Buffer* dy = nullptr) {
-  braid::ActivationArgs args = numbers_of(op);
+  const braid::test::ActivationCall& f = activation_call(op);
+  braid::ActivationArgs args{};
+  args.op = op, args.a = f.a, args.b = f.b, args.c = f.c;
   args.dtype = x.dtype();
   args.out = out.data(), args.x = x.data(), args.dy = dy != nullptr ? dy->data() : nullptr;
   args.loop = loop;
@@ -31,40 +22,12 @@ void run(ActivationOp op, Buffer& out, const Buffer& x, const Loop& loop,
 }
 std::vector<ActivationOp> activations() {
   return {
-#define BRAID_ACTIVATION(name, ...) ActivationOp::name,
+#define BRAID_ACTIVATION(name) ActivationOp::name,
 #include <braid/core/internal/activation.def>
   };
 }
 
-/// The CPU's float64 result. The tests of the table of ops compare it with a reference.
-double in_float64(ActivationOp op, double x) {
-  double y = 0;
-  braid::ActivationArgs args = numbers_of(op);
-  args.dtype = DType::float64;
-  args.out = &y, args.x = &x;
-  args.loop = dense(1);
-  cpu_kernels().activation(args, cpu_stream());
-  return y;
-}
-double reference_of(ActivationOp op, double x) {
-  const braid::ActivationArgs p = numbers_of(op);
-  switch (op) {
-    case ActivationOp::gelu: return reference::gelu(x);
-    case ActivationOp::gelu_tanh: return reference::gelu_tanh(x);
-    case ActivationOp::silu: return reference::silu(x);
-    case ActivationOp::softplus: return reference::softplus(x, p.a, p.b);
-    case ActivationOp::elu: return reference::elu(x, p.a, p.b, p.c);
-    case ActivationOp::leaky_relu: return reference::leaky_relu(x, p.a);
-    case ActivationOp::hardtanh:
-    case ActivationOp::clamp: return reference::cut_off(x, p.a, p.b);
-    case ActivationOp::hardsigmoid: return reference::hardsigmoid(x);
-    case ActivationOp::hardswish: return reference::hardswish(x);
-    case ActivationOp::mish: return reference::mish(x);
-    case ActivationOp::logsigmoid: return reference::logsigmoid(x);
-    case ActivationOp::softsign: return reference::softsign(x);
-    default: return in_float64(op, x);
-  }
-}
+double reference_of(ActivationOp op, double x) { return activation_call(op).expected(x); }
 
 /// Whether the error is bounded in ULP. hardsigmoid and hardswish round x + 3, which may cancel;
 /// the others are smooth down to their tails.

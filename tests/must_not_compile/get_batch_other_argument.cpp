@@ -1,4 +1,4 @@
-// expect: get_batch of this dataset takes or returns something else than a batch of its items
+// expect: get_batch of this dataset takes or gives something else than a batch of its items
 #include <braid/braid.hpp>
 using namespace braid;
 struct Rows {

@@ -1,4 +1,4 @@
-// expect: this struct inherits BRAID_FIELDS from its base and does not list its own fields; write BRAID_FIELDS_OF\(Base, own, fields\)
+// expect: this struct inherits BRAID_FIELDS from its base and lists none of its own; write BRAID_FIELDS_OF\(Base, own, fields\)
 #include <braid/braid.hpp>
 using namespace braid;
 struct Net : nn::Module {

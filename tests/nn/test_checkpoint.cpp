@@ -158,7 +158,7 @@ TEST_CASE("checkpoint: one of other things does not fit, and nothing is changed"
   }
 }
 
-TEST_CASE("checkpoint: a damaged one is skipped with a warning; if all are, it is an error",
+TEST_CASE("checkpoint: a damaged one is passed over with a warning; if all are, it is an error",
           "[training][checkpoint][errors]") {
   const TemporaryFolder folder;
   Run run;
@@ -179,7 +179,7 @@ TEST_CASE("checkpoint: a damaged one is skipped with a warning; if all are, it i
     REQUIRE(warnings.texts.size() == 1);
     INFO(warnings.texts[0]);
     CHECK(matches(warnings.texts[0],
-                  "Checkpoint: a damaged checkpoint is skipped*step-00000001*" + text));
+                  "Checkpoint: a damaged checkpoint is passed over*step-00000001*" + text));
     CHECK_THROWS_AS(checkpoint.load(1), IoError);
   };
   write_file(newest + "model.safetensors", flipped);

@@ -191,7 +191,7 @@ TEST_CASE("checkpoint: what is no file in place of one of its files is damage",
       REQUIRE(warnings.texts.size() == 1);
       INFO(warnings.texts[0]);
       CHECK(matches(warnings.texts[0],
-                    "damaged checkpoint is skipped*step-00000003*" + std::string(file)));
+                    "damaged checkpoint is passed over*step-00000003*" + std::string(file)));
       f.save();  // the damaged folder does not prevent a save
       CHECK(f.loaded() == 3);
       CHECK(f.checkpoint.last() == 4);

@@ -142,6 +142,8 @@ TEST_CASE("optimizers: a step that finds no gradient at all warns once, and says
 
 TEST_CASE("optimizers: allocate nothing once the state exists", "[nn][optim]") {
   for (const Case& c : cases()) {
+    // Ops return new tensors, so a composed update allocates in every step. The blocks come from
+    // the allocator's cache, which test_allocator.cpp tests.
     if (c.composed) continue;
     INFO(c.name);
     const Tensor a = leaf({5, 2}, 1), b = leaf({5}, 2);

@@ -148,7 +148,7 @@ TEST_CASE("options: a program's own", "[training][options]") {
       {"x: expected a bool without the name of a value, or another type with one, got \"\"",
        [&] { read({}, {}, {{"x", "", "", &text}}); }},
       {"x: expected a bool without", [&] { read({}, {}, {{"x", "N", "", &full}}); }},
-      {"lr: expected a unique name, got that of another option",
+      {"lr: expected a name of its own, got that of another option",
        [&] { read({}, {}, {{"lr", "X", "", &bar}}); }},
   });
   CHECK((!full && digits == 9000 && text == "before"));  // the failed calls change no option

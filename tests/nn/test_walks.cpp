@@ -275,6 +275,12 @@ TEST_CASE("zero_grad: gradients are none, not zero", "[nn][walks]") {
       warning.starts_with("Calling .zero_grad() from a module created with nn.DataParallel() has "
                           "no effect. The parameters are copied"));
   CHECK(m.scale.grad().defined());
+  warning.clear();
+  Model copy = clone(m);  // a copy of a replica is a model
+  copy.scale.sum().backward();
+  zero_grad(copy);
+  CHECK(warning.empty());
+  CHECK_FALSE(copy.scale.grad().defined());
 }
 
 TEST_CASE("requires_grad_: all or none", "[nn][walks]") {
@@ -336,7 +342,7 @@ TEST_CASE("walks: a field that is missing from BRAID_FIELDS is an error of every
   });
 }
 
-TEST_CASE("walks: what cannot be copied, or copies in its own way, is walked", "[nn][walks]") {
+TEST_CASE("walks: what cannot be copied, or copies in its own way, is visited", "[nn][walks]") {
   const Careful careful;
   CHECK(parameters(careful).size() == 2);
   CHECK(parameters(Careful(careful)).size() == 2);

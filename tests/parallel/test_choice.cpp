@@ -54,7 +54,7 @@ TEST_CASE("choice: local serves all but GPUs, unless nccl is asked for", "[commu
                       communicator_over(group(2)));
   } else if (native_device(device(0))->gpu() == native_device(device(1))->gpu()) {
     CHECK_THROWS_TEXT(DeviceError,
-                      "make_nccl_communicator: expected a separate GPU for each device, got "
+                      "make_nccl_communicator: expected a GPU of its own for each device, got "
                       "cuda:0 and cuda:1 on GPU 0 with NCCL",
                       communicator_over(group(2)));
   } else {

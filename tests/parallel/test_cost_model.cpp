@@ -271,7 +271,7 @@ TEST_CASE("cost model: errors", "[report]") {
        [] { fit({{.devices = 1, .batch = 1, .slowdown = 0.5}}); }},
       {"CostModel: expected a slowdown of at least 1, got nan",
        [] { fit({{.devices = 1, .batch = 1, .slowdown = kNan}}); }},
-      {"CostModel: expected a fit to runs of several devices*one device and devices = 2",
+      {"CostModel: expected a fit to runs of several devices*asked for 2",
        [&] { (void)model.predict(2, 10); }},
       {"CostModel: expected at least one device and one row, got 1 and 0",
        [&] { (void)model.predict(1, 0); }}};

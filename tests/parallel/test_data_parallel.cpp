@@ -35,6 +35,21 @@ struct NoInput : nn::Module {
   BRAID_FIELDS()
 };
 
+/// Returns a reference to its argument.
+struct Identity : nn::Module {
+  const Tensor& operator()(const Tensor& x) const { return x; }
+  BRAID_FIELDS()
+};
+
+/// Its output is no tree, and cannot be copied.
+struct Boxed : nn::Module {
+  std::unique_ptr<int> operator()(const Tensor& x) const {
+    ++runs;
+    return std::make_unique<int>(static_cast<int>(x.size(0)));
+  }
+  BRAID_FIELDS()
+};
+
 enum class Place : std::uint8_t { cpu, cuda0, cuda1 };
 /// PyTorch's cuda:0 and cuda:1 are device(0) and device(1). Its CPU is a third device. If there are
 /// only two CPU devices, it is the one that is not first in the list, which is wrong too.
@@ -262,7 +277,24 @@ TEST_CASE("DataParallel on one device moves the module there, and inputs", "[dat
     CHECK(out.dim() == 0);
     const Made count([](const Tensor&, const Tensor& x) { return str(x.size(0)); });
     CHECK(DataParallel(home(clone(count)), {at})(ones({3})) == "3");
+    CHECK(*DataParallel(Boxed(), {at})(ones({3})) == 3);
+    for (int from = 0; from < device_count(); ++from)
+      CHECK(numbers(DataParallel(Identity(), {at})(full({2}, 7.0, {.device = device(from)}))) ==
+            std::vector<double>{7, 7});
   }
+}
+
+TEST_CASE("DataParallel: an output that cannot be gathered fails before the model runs",
+          "[data_parallel]") {
+  if (device_count() == 1) return;
+  runs = 0;
+  const DataParallel model(Boxed(), group(2));
+  CHECK_THROWS_TEXT(ArgumentError, "gather: expected a tree of tensors from every replica, got *",
+                    model(ones({4})));
+  CHECK(runs == 0);
+  const auto outputs = model.replicas(ones({4}));
+  CHECK(runs == 2);
+  CHECK(*outputs.at(1) == 2);
 }
 
 TEST_CASE("DataParallel: what replica 0 writes in place stays, plain fields do not",

@@ -254,8 +254,8 @@ TEST_CASE("all_reduce: replicas that bring other things are an error", "[sync_ba
       "all_reduce: expected tensors like those of replica 0, each on its device, got others from "
       "replica 1";
   for (const char* const text :
-       {"Caught ArgumentError in replica 0 on device *all_reduce: expected the same from all "
-        "replicas, got",
+       {"Caught ArgumentError in replica 0 on device *all_reduce: expected all replicas to bring "
+        "the same, got",
         kOthers, kOthers,
         "Caught ArgumentError in replica 1 on device *all_reduce: expected all replicas, got none "
         "from replica 0, which has ended",
@@ -284,7 +284,7 @@ TEST_CASE("SyncBatchNorm: a replica that never comes is an error, no wait", "[sy
   }
 }
 
-TEST_CASE("SyncBatchNorm: what it refuses, before anybody waits", "[sync_batch_norm][errors]") {
+TEST_CASE("SyncBatchNorm: what it refuses, before a replica waits", "[sync_batch_norm][errors]") {
   const nn::SyncBatchNorm norm = home(nn::SyncBatchNorm(3));
   CHECK_THROWS_TEXT(ShapeError, "SyncBatchNorm: expected x [n, 3, ..], got [4, 2]",
                     norm(zeros({4, 2}, {.device = device(0)})));

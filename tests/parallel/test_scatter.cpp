@@ -168,7 +168,7 @@ TEST_CASE("scatter: a chunk on its own device is a view, the others are copies",
   }
 }
 
-TEST_CASE("scatter: containers are walked, plain fields go everywhere", "[scatter]") {
+TEST_CASE("scatter: containers are visited, plain fields go everywhere", "[scatter]") {
   for (int n = 1; n <= device_count(); ++n) {
     const Tensor x = counting({16, 2});
     const std::vector<Batch> parts = scatter(Batch{.image = x,

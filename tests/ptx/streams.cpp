@@ -93,7 +93,7 @@ void Stream::work() {
     queue_.pop_front();
     held.unlock();
     operation();
-    operation = nullptr;  // what it holds is released before anyone sees that it is done
+    operation = nullptr;  // what it holds is released before another thread sees that it is done
     finish(*ticket);
   }
 }

@@ -38,5 +38,6 @@ inline double logsigmoid(double x) {
                              std::log1p(std::exp(-std::fabs(Long{x}))));
 }
 inline double softsign(double x) { return x / (1 + std::fabs(x)); }
+inline double logit(double x) { return static_cast<double>(std::log(Long{x} / (1 - Long{x}))); }
 
 }  // namespace reference

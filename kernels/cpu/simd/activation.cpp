@@ -107,7 +107,7 @@ template <ActivationOp op> constexpr Kernels kernels_for(bool backward) {
 
 BRAID_INLINE Kernels find_kernels(ActivationOp op, bool backward) {
   switch (op) {
-#define BRAID_ACTIVATION(name, a, b, c) \
+#define BRAID_ACTIVATION(name) \
   case ActivationOp::name: return kernels_for<ActivationOp::name>(backward);
 #include <braid/core/internal/activation.def>
   }

@@ -6,7 +6,7 @@
 // braid::cpu::BRAID_ISA`. table.cpp collects them in a KernelTable; runtime/isa.cpp picks one table
 // at run time.
 // Rules for this folder: a file must not emit an inline function or template with external linkage,
-// because the linker would keep one copy for all processors, perhaps the AVX-512 one. So helpers
+// because the linker would keep one copy for all processors, possibly the AVX-512 one. So helpers
 // are in unnamed namespaces or `static`, and nothing of the standard library beyond <cstdint>,
 // <cstddef> and <type_traits> is used. Errors are thrown by the out-of-line functions of
 // cpu/errors.hpp; loops use cpu/runtime/parallel.hpp.

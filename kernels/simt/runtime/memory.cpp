@@ -222,7 +222,7 @@ bool Runtime::touch(const OpPtr& op, const AllocationPtr& allocation, const void
   if (again) return false;
   const std::size_t offset =
       static_cast<std::size_t>(static_cast<const char*>(p) - allocation->base);
-  static constexpr const char* kVerbs[] = {" reads ", " writes ", " allocates ", " frees ",
+  static constexpr const char* kVerbs[] = {" reads ", " writes ", " gives out ", " frees ",
                                            " frees "};
   reports.add_op(
       conflict->kind, *op, conflict->earlier->where,

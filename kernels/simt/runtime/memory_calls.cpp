@@ -52,10 +52,11 @@ cudaError_t free_pinned(Runtime& r, void* pointer, bool registered, const char* 
     for (const detail::Watch& watch : r.memory.watches) {
       if (watch.allocation != allocation) continue;
       used = true;
-      r.reports.add(ReportKind::pinned_free, watch.op->device, where, watch.op->where,
-                    braid::str(call, " at ", detail::describe(where), " frees pinned memory that ",
-                               detail::describe(*watch.op), watch.written ? " writes" : " reads",
-                               ", before the host has waited for that"));
+      r.reports.add(
+          ReportKind::pinned_free, watch.op->device, where, watch.op->where,
+          braid::str(call, " at ", detail::describe(where), " gives up pinned memory that ",
+                     detail::describe(*watch.op), watch.written ? " writes" : " reads",
+                     ", before the host has waited for that"));
       if (r.reports.mode == ReportMode::sticky)
         r.reports.poison(watch.op->device, cudaErrorLaunchFailure, r.reports.last_text);
       break;

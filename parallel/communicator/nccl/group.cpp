@@ -52,7 +52,7 @@ void check_gpus(std::span<const Device> devices, int version) {
     const char* const allowed = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
     if (version >= kManyRanksOnAGpu && allowed != nullptr && std::string_view(allowed) == "1")
       return;
-    throw DeviceError(str(kMake, ": expected a separate GPU for each device, got ", first->second,
+    throw DeviceError(str(kMake, ": expected a GPU of its own for each device, got ", first->second,
                           " and ", device, " on GPU ", first->first, " with NCCL ",
                           version_text(version),
                           " (2.30 and newer may share one under NCCL_MULTI_RANK_GPU_ENABLE=1)"));

@@ -50,7 +50,7 @@ struct Call {
 class Group {
  public:
   /// The limits of an abort, of the wait for the streams after it, and of close(). The first two
-  /// together are less than the second that is promised to callers.
+  /// together are less than the second that is guaranteed to callers.
   static constexpr std::chrono::milliseconds kAbortLimit{400}, kDrainLimit{300}, kCloseLimit{5000};
   /// The part of kAbortLimit for which an abort waits for a running call, so that no call uses what
   /// the abort frees. A call that takes longer counts as hung.

@@ -27,7 +27,7 @@ void check_refused(int version, const std::string& text) {
   const Scene scene;
   nccl::set_version(version);
   CHECK_THROWS_TEXT(DeviceError,
-                    str("make_nccl_communicator: expected a separate GPU for each device, got "
+                    str("make_nccl_communicator: expected a GPU of its own for each device, got "
                         "cuda:0 and cuda:1 on GPU 0 with NCCL ",
                         text, " (2.30 and newer may share one under NCCL_MULTI_RANK_GPU_ENABLE=1)"),
                     parallel::make_nccl_communicator(group(2)));

@@ -22,25 +22,38 @@ namespace autograd { class Node; }
 class RandomScope;
 class StreamGuard;
 
-/// Work that a module above core runs on a thread, such as a replica of a model. The thread's
-/// ThreadState points to it meanwhile.
+namespace autograd {
+
+/// Where nodes were recorded, for error messages. Nodes keep a pointer to it, so it must exist
+/// until the process ends.
+class Origin {
+ public:
+  /// Called while an exception of the backward of a node with this origin is being handled. May
+  /// throw another exception, which says where it happened; otherwise the first one goes on.
+  virtual void rethrow(const Node& node) const = 0;
+
+ protected:
+  constexpr Origin() noexcept = default;
+  ~Origin() = default;
+};
+
+}  // namespace autograd
+
+/// Work that a module above core runs on a thread. The thread's ThreadState points to it meanwhile.
 class ThreadContext {
  public:
   virtual ~ThreadContext() = default;
-  /// A number from 0 to 253 that the nodes recorded meanwhile keep, for error messages; others are
-  /// not kept.
-  [[nodiscard]] virtual std::size_t origin() const noexcept = 0;
+  /// The origin of the nodes that are recorded meanwhile; null if they have none.
+  [[nodiscard]] virtual const autograd::Origin* origin() const noexcept { return nullptr; }
 };
-/// The function that is called, once set, if the backward of a node with an origin throws. It may
-/// rethrow the exception that is being handled as another one, which says where it happened.
-void set_origin_error_handler(void (*handler)(const autograd::Node& node)) noexcept;
 
 /// Per-thread state. Workers that continue a thread's work get a copy.
 struct ThreadState {
   bool grad_enabled = true;
-  const StreamGuard* streams = nullptr;  // innermost guard; it outlives the workers
-  RandomScope* random = nullptr;         // likewise
-  ThreadContext* context = nullptr;      // likewise
+  std::optional<Device> default_device = {};  // of the innermost DefaultDeviceGuard
+  const StreamGuard* streams = nullptr;       // innermost guard; it outlives the workers
+  RandomScope* random = nullptr;              // likewise
+  ThreadContext* context = nullptr;           // likewise
 };
 /// Returns the state of the calling thread.
 [[nodiscard]] ThreadState& thread_state() noexcept;
@@ -140,9 +153,8 @@ class Node : public RefCounted {
   /// run.
   [[nodiscard]] bool prioritized() const noexcept { return prioritized_; }
   void prioritize() noexcept { prioritized_ = true; }
-  /// ThreadContext::origin() of the thread that recorded this node; -1 if there was none, or above
-  /// 253.
-  [[nodiscard]] int origin() const noexcept { return origin_ - 1; }
+  /// ThreadContext::origin() of the thread that recorded this node; null if there was none.
+  [[nodiscard]] const Origin* origin() const noexcept { return origin_; }
   /// True if input i needs a gradient. For use inside backward.
   [[nodiscard]] bool needs(std::size_t i) noexcept { return static_cast<bool>(edges()[i]); }
   void destroy() const noexcept;  // iterative: a chain of 10^6 nodes must not recurse
@@ -155,18 +167,20 @@ class Node : public RefCounted {
  private:
   friend class Engine;
   bool hooked_ = false, prioritized_ = false;
-  std::uint8_t origin_ = 0;  // origin + 1; a byte here does not enlarge nodes
   static constexpr std::size_t kInlineEdges = 3;
   const char* name_;
+  const Origin* origin_ = nullptr;
   std::uint64_t depth_ = 0;
   std::uint32_t outputs_;
   std::uint32_t mark_ = 0;  // used by the engine during a backward
-  void* task_ = nullptr;    // likewise
+  union {
+    void* task_ = nullptr;           // likewise
+    mutable const Node* next_dead_;  // in destroy(), when no engine knows the node
+  };
   Device device_;
   std::uint32_t edge_count_ = 0;
   std::array<Edge, kInlineEdges> inline_edges_;
   std::unique_ptr<Edge[]> many_edges_;
-  mutable const Node* next_dead_ = nullptr;
 };
 
 }  // namespace autograd

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,20 +62,30 @@ template <class T = void> Device default_device() {
 
 /// Sets the device on which factories (zeros, tensor, arange, rand, …) create tensors, and layers
 /// their parameters, if the options name no device. At first it is cpu:0. It holds for all threads
-/// of the process, those of data loaders included. It does not affect from_blob, files, the
-/// library's datasets, numbers that collate combines, and the state of optimizers and schedules,
-/// which are on cpu:0.
+/// of the process, those of data loaders included, except where a DefaultDeviceGuard exists. It
+/// does not affect from_blob, files, the library's datasets, numbers that collate combines, and the
+/// state of optimizers and schedules, which are on cpu:0.
+///
+/// Replicas  a factory in a replica's forward creates on the default device too, not on the
+///           replica's device, as in PyTorch's DataParallel: name x.device(), or use zeros_like(x)
 ///
 /// Throws    DeviceError for a device that does not exist
 ///
 ///     set_default_device(best_device());
 ///     nn::Linear model(784, 10);           // on the GPU if there is one
 void set_default_device(Device device);
-/// Returns the device that set_default_device or a DefaultDeviceGuard has set, else cpu:0.
+/// Returns the device of the thread's innermost DefaultDeviceGuard, else that of
+/// set_default_device, else cpu:0.
 [[nodiscard]] Device get_default_device() noexcept;
 
-/// While it exists, `device` is the default device, for all threads. The destructor restores the
-/// default device of the construction. Guards nest: destroy them in the reverse order.
+/// While it exists, `device` is the default device of its thread, whatever set_default_device says.
+/// Work that is divided over devices, the replicas of a DataParallel and a backward, continues with
+/// the guard of the thread that called it; other threads, such as those of a data loader, do not
+/// see it. The destructor restores what the thread had before. Guards nest: destroy them in the
+/// reverse order.
+///
+///     const DefaultDeviceGuard guard(best_device());
+///     nn::Linear model(784, 10);           // on the GPU if there is one
 class DefaultDeviceGuard {
  public:
   /// Throws DeviceError for a device that does not exist.
@@ -84,7 +95,7 @@ class DefaultDeviceGuard {
   DefaultDeviceGuard& operator=(const DefaultDeviceGuard&) = delete;
 
  private:
-  Device before_;
+  std::optional<Device> before_;
 };
 
 /// Sets the number of logical CPU devices (default 1, or BRAID_CPU_DEVICES). Must be called before

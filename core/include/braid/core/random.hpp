@@ -7,52 +7,52 @@
 
 namespace braid {
 
-/// Seeds the random generator and restarts its stream. The default seed is 0.
+/// Sets the seed of the random generator, and its stream number to 0. The default seed is 0.
 ///
 ///     manual_seed(1);
 ///     const Tensor t = randn({2, 3});  // the same numbers in every run, on every device
 void manual_seed(std::uint64_t seed);
-/// Returns the seed in use: that of manual_seed or set_random_state.
+/// Returns the seed in use, which manual_seed or set_random_state has set.
 [[nodiscard]] std::uint64_t initial_seed() noexcept;
-/// Returns the stream number for one random operation and advances it. The seed, the stream and the
-/// element's index determine the values (Philox4x32-10).
+/// Returns the stream number of the next random op, and increases it. The seed, the stream number
+/// and the index of the element determine a value (Philox4x32-10).
 [[nodiscard]] std::uint64_t next_random_stream() noexcept;
 
-/// The state of the random generator, which determines all later random values, also dropout's.
-/// Checkpoints store it. A RandomScope does not change it.
+/// The state of the random generator. It determines all later random values, also those of dropout.
+/// Checkpoints store it. Ops inside a RandomScope do not change it.
 struct RandomState {
   std::uint64_t seed = 0;
-  std::uint64_t stream = 0;  ///< of the next random op outside of a RandomScope
+  std::uint64_t stream = 0;  ///< number for the next random op outside of a RandomScope
   friend bool operator==(const RandomState&, const RandomState&) noexcept = default;
 };
 [[nodiscard]] RandomState random_state() noexcept;
 void set_random_state(const RandomState& state) noexcept;
 
-/// Determines the random values of one op: element e of the whole batch uses word e % 4 of Philox
-/// block e / 4 of (seed, stream).
+/// Determines the random values of one op. Element e of the whole batch uses word e % 4 of Philox
+/// block e / 4 of (seed, stream). Elements are counted row by row.
 struct RandomKey {
   std::uint64_t seed = 0, stream = 0;
-  int dim = 0;                 ///< the dim of the rows
-  std::int64_t first_row = 0;  ///< index in the whole batch of this tensor's first row
+  int dim = 0;                 ///< the dim along which the rows are
+  std::int64_t first_row = 0;  ///< the index of this tensor's first row in the whole batch
 };
 
-/// While it exists, the random ops of this thread belong to one part of a batch: op k uses the
-/// stream first + k, independent of other threads, and dropout knows which rows of the whole batch
-/// it has. If the scopes of all parts have the same `first`, a mask does not depend on how the
-/// batch is split. In a part after the first, random factories (rand, randn, …) use separate
-/// streams (index << 48 is added).
+/// While it exists, the random ops of this thread belong to one part of a batch. Op k uses the
+/// stream first + k, whatever other threads do. Dropout knows which rows of the whole batch it has.
+/// So if the scopes of all parts have the same `first`, a mask does not depend on how the batch is
+/// split. Random factories (rand, randn, …) add index << 48 to the stream, so that every part has
+/// separate ones.
 class RandomScope {
  public:
   struct Part {
-    std::uint64_t index = 0;               ///< of the part
-    int dim = 0;                           ///< along which the batch is split
-    std::int64_t first_row = 0, rows = 0;  ///< of this part
+    std::uint64_t index = 0;               ///< the index of the part
+    int dim = 0;                           ///< the dim along which the batch is split
+    std::int64_t first_row = 0, rows = 0;  ///< the rows of this part
   };
   RandomScope(std::uint64_t first, const Part& part) noexcept;
   ~RandomScope();
   RandomScope(const RandomScope&) = delete;
   RandomScope& operator=(const RandomScope&) = delete;
-  /// Returns the stream of the next random op and advances it.
+  /// Returns the stream number of the next random op, and increases it.
   [[nodiscard]] std::uint64_t take() noexcept {
     return first_ + used_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -68,43 +68,57 @@ class RandomScope {
   RandomScope* before_;
 };
 
-/// Advances the generator by the number of streams that a RandomScope has used.
+/// Does not compile: the name is RandomScope.
+class RandomForward {
+ public:
+  using Part = RandomScope::Part;
+  template <class T = void> RandomForward(std::uint64_t /*first*/, const Part& /*part*/) {
+    static_assert(!sizeof(T*), "braid: RandomForward is now RandomScope");
+  }
+};
+
+/// Increases the generator's stream number by `streams`: the number that a RandomScope has used.
 void skip_random_streams(std::uint64_t streams) noexcept;
 
-/// Returns the key of the next random op, for a tensor whose rows are those of the batch: along dim
-/// 0, or along the RandomScope's dim inside one. If that dim has k times the rows of the
-/// replica's part, as in [batch * k, ..], k consecutive rows of it belong to each row of the batch.
-/// With any other number of rows, they are counted from 0.
+/// Returns the key of the next random op, for a tensor with the rows of the batch. Inside a
+/// RandomScope the rows are along the scope's dim, otherwise along dim 0. The tensor may have k
+/// rows for each row of the part, as a tensor [batch * k, ..] has. Then the index of its first
+/// row is k times the part's first_row. If the number of rows is not a multiple of the part's, that
+/// index is 0.
 [[nodiscard]] RandomKey next_random_key(const Shape& shape);
 /// The same for a tensor whose rows are always along dim 0.
 [[nodiscard]] RandomKey next_random_key_of_rows(std::int64_t rows);
 
-/// Standard normal values, of a floating-point dtype (else DTypeError). The same bits on every
+/// Returns standard normal values of a floating-point dtype. They have the same bits on every
 /// device.
-[[nodiscard]] Tensor randn(const Shape& shape, const TensorOptions& options = {});
-/// Uniform in [0, 1), of a floating-point dtype.
-[[nodiscard]] Tensor rand(const Shape& shape, const TensorOptions& options = {});
-/// Uniform in [low, high), of a floating-point dtype.
 ///
-/// Throws    ArgumentError unless low <= high and the dtype can hold both and their distance
+/// Throws    DTypeError for another dtype
+[[nodiscard]] Tensor randn(const Shape& shape, const TensorOptions& options = {});
+/// Returns uniform values in [0, 1). Everything else is as for randn.
+[[nodiscard]] Tensor rand(const Shape& shape, const TensorOptions& options = {});
+/// Returns uniform values in [low, high) of a floating-point dtype.
+///
+/// Throws    DTypeError for another dtype; ArgumentError unless low <= high and the dtype can hold
+///           both bounds and their distance
 [[nodiscard]] Tensor uniform(const Shape& shape, double low, double high,
                              const TensorOptions& options = {});
-/// Uniform integers in [low, high), int64 unless another dtype is given.
+/// Returns uniform integers in [low, high), in int64 unless another dtype is given.
 ///
 /// Throws    ArgumentError unless low < high and all values are in the range of the dtype
 [[nodiscard]] Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                              const TensorOptions& options = {});
-/// A random permutation of 0 … n-1 (Fisher-Yates), int64 unless another dtype is given.
+/// Returns a random permutation of 0 … n-1 (Fisher-Yates), in int64 unless another dtype is given.
 ///
 /// Throws    ArgumentError for n < 0
 [[nodiscard]] Tensor randperm(std::int64_t n, const TensorOptions& options = {});
 
-/// Draws category indices at random: category j with the probability of its weight over the sum of
-/// all. Without replacement, each further draw is from the remaining categories, and the result is
-/// in the order of drawing. With one sample per row, `replacement` makes no difference.
+/// Draws category indices at random. The probability of a category is its weight divided by the sum
+/// of all weights. Without replacement, each further draw is from the remaining categories, and the
+/// result is in the order of drawing. With one sample for each row, `replacement` makes no
+/// difference.
 ///
-/// Shapes    weights [categories] or [rows, categories] → int64 [samples] or [rows, samples]. With
-///           replacement it needs rows × samples × categories bytes of memory
+/// Shapes    weights [categories] or [rows, categories] → int64 [samples] or [rows, samples]
+/// Memory    with replacement, rows × samples × categories bytes
 /// Types     floating point; computed in float64
 /// Random    one stream of the generator, or that of `seed`; no gradient. The host waits for the
 ///           device, because the weights are checked

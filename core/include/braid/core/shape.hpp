@@ -9,17 +9,18 @@
 
 namespace braid {
 
-/// Sizes of a tensor, stored inline (no heap). Also used for strides, in elements.
-/// Prints as `[30, 5]`.
+/// The sizes of a tensor, or its strides in elements. They are stored inline, not on the heap. A
+/// shape prints as `[30, 5]`.
 class Shape {
  public:
   constexpr Shape() noexcept = default;
-  /// Throws ShapeError for more than kMaxRank sizes. Sizes are checked when a tensor is made.
+  /// Throws ShapeError for more than kMaxRank sizes. Negative sizes are an error only when a tensor
+  /// is made.
   constexpr Shape(std::initializer_list<std::int64_t> sizes) : Shape(sizes.begin(), sizes.size()) {}
   Shape(const std::vector<std::int64_t>& sizes) : Shape(sizes.data(), sizes.size()) {}
   explicit constexpr Shape(std::span<const std::int64_t> sizes)
       : Shape(sizes.data(), sizes.size()) {}
-  /// `rank` sizes, all `value`.
+  /// Returns `rank` sizes, all equal to `value`.
   static constexpr Shape filled(int rank, std::int64_t value) {
     Shape s;
     for (int i = 0; i < rank; ++i) s.push_back(value);
@@ -28,8 +29,8 @@ class Shape {
 
   [[nodiscard]] constexpr int rank() const noexcept { return rank_; }
   [[nodiscard]] constexpr bool empty() const noexcept { return rank_ == 0; }
-  /// Size of dim i; a negative i counts from the end, as in Python. Throws IndexError outside
-  /// [-rank, rank).
+  /// The size of dim i. A negative i counts from the end, as in Python. Throws IndexError for i
+  /// outside [-rank, rank).
   [[nodiscard]] constexpr std::int64_t operator[](std::int64_t i) const { return sizes_[place(i)]; }
   [[nodiscard]] constexpr std::int64_t& operator[](std::int64_t i) { return sizes_[place(i)]; }
   [[nodiscard]] constexpr std::int64_t back() const { return (*this)[-1]; }
@@ -39,7 +40,8 @@ class Shape {
     return {sizes_, static_cast<std::size_t>(rank_)};
   }
 
-  /// Product of the sizes, 1 for rank 0. Throws ShapeError above 2^63 - 1.
+  /// Returns the product of the sizes, which is 1 for rank 0. Throws ShapeError if it exceeds
+  /// 2^63 - 1.
   [[nodiscard]] constexpr std::int64_t numel() const {
     std::int64_t n = 1;
     bool overflow = false;
@@ -51,7 +53,7 @@ class Shape {
     if (rank_ == kMaxRank) too_many(kMaxRank + 1);
     sizes_[rank_++] = size;
   }
-  /// Inserts before position i.
+  /// Inserts a size before position i.
   constexpr void insert(int i, std::int64_t size) {
     push_back(size);
     for (int j = rank_ - 1; j > i; --j) sizes_[j] = sizes_[j - 1];
@@ -87,7 +89,7 @@ class Shape {
   int rank_ = 0;
 };
 
-/// Strides of a contiguous (row-major) tensor.
+/// Returns the strides of a contiguous (row-major) tensor.
 [[nodiscard]] constexpr Shape contiguous_strides(const Shape& shape) noexcept {
   Shape strides = shape;
   std::int64_t step = 1;
@@ -98,7 +100,7 @@ class Shape {
   return strides;
 }
 
-/// Returns the shape that both broadcast to (the rule of PyTorch and NumPy).
+/// Returns the shape that a and b broadcast to, by the rule of PyTorch and NumPy.
 ///
 /// Throws    ShapeError, naming `op`, if there is none
 [[nodiscard]] Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
@@ -112,7 +114,7 @@ class Shape {
 
 /// Returns dim, or dim + rank if it is negative.
 ///
-/// Throws    IndexError, naming `op`, outside [-rank, rank); rank 0 counts as rank 1
+/// Throws    IndexError, naming `op`, for a dim outside [-rank, rank); rank 0 counts as rank 1
 [[nodiscard]] int wrap_dim(const char* op, std::int64_t dim, int rank);
 
 }  // namespace braid

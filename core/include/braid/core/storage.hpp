@@ -12,30 +12,31 @@ namespace braid {
 
 class Stream;
 
-/// Memory on one device, shared by all views of a tensor. Holds the version counter that in-place
-/// operations increase.
+/// Memory on one device, which a tensor and all its views share. It has a version counter, which
+/// in-place operations increase.
 class Storage final : public RefCounted {
  public:
   /// Allocates uninitialised memory from the device's allocator, for use on the device's current
   /// stream. Throws OutOfMemoryError.
   static Ref<Storage> allocate(std::size_t bytes, Device device);
-  /// Wraps memory that Braid does not own. `deleter` (may be empty) is called when the last tensor
-  /// on it is destroyed. Not meant for hot paths.
+  /// Wraps memory that Braid does not own. Calls `deleter`, which may be empty, when the last
+  /// tensor on this memory is destroyed. This is too slow for hot paths.
   static Ref<Storage> wrap(void* data, std::size_t bytes, Device device,
                            std::function<void()> deleter);
-  /// A part of a larger storage, with a separate version counter. Keeps the whole storage alive.
-  /// Throws InternalError unless the part lies inside.
+  /// Returns a part of a larger storage, with a separate version counter. It keeps the whole
+  /// storage alive. Throws InternalError unless the part is inside the whole.
   static Ref<Storage> slice(const Ref<Storage>& whole, std::size_t offset, std::size_t bytes);
 
-  /// Address of the first byte, on device().
+  /// The address of the first byte, on device().
   [[nodiscard]] void* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] Device device() const noexcept { return device_; }
-  /// The number of in-place changes. Autograd compares it with that of a saved tensor.
+  /// A counter that in-place changes increase. Autograd saves it with a tensor, and compares it
+  /// later.
   [[nodiscard]] std::uint64_t version() const noexcept {
     return version_.load(std::memory_order_relaxed);
   }
-  /// To be called after a write through data(), which is not counted.
+  /// Increases the version. Call it after a write through data(), which does not increase it.
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
   /// Raises the version to at least `version`. Only for storages that no other thread can see yet.
   void raise_version(std::uint64_t version) noexcept {
@@ -46,10 +47,10 @@ class Storage final : public RefCounted {
   /// wraps memory that Braid does not own. From then on not every change increases the version.
   void expose() noexcept { exposed_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool exposed() const noexcept { return exposed_.load(std::memory_order_relaxed); }
-  /// Unique in this process and never reused, so that a cache can distinguish two storages at the
-  /// same address.
+  /// A number that is unique in this process and never reused. A cache distinguishes two storages
+  /// at the same address by it.
   [[nodiscard]] std::uint64_t id() const noexcept;
-  /// Protects updates of the values themselves (BatchNorm's running statistics).
+  /// The lock for updates of the values themselves (BatchNorm's running statistics).
   [[nodiscard]] std::mutex& mutex() const noexcept { return mutex_; }
 
   /// See braid::record_stream.

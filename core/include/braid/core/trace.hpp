@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,30 @@
 namespace braid { class Event; }
 namespace braid::trace {
 
+namespace detail {
+// Names that are gone. A use is a compile error that names the new one.
+struct RemovedPhase {
+  template <class T> constexpr operator T() const {
+    static_assert(!sizeof(T*),
+                  "braid: trace::Phase::scatter, replicate, gather, reduce and optimizer are now "
+                  "trace::Phase(\"scatter\") and so on");
+    return T();
+  }
+};
+struct RemovedPhases {
+  template <class T> constexpr operator T() const {
+    static_assert(!sizeof(T*), "braid: trace::kPhases is gone: a trace::Phase is now a name");
+    return T();
+  }
+};
+struct RemovedReplica {
+  template <class T> constexpr operator T() const {
+    static_assert(!sizeof(T*), "braid: trace::Record::replica is now rank");
+    return T();
+  }
+};
+}  // namespace detail
+
 /// The part of a step that a span belongs to, by name. Core has `step` and `compute`; other modules
 /// make theirs: `constexpr trace::Phase kGather("gather");`.
 class Phase {
@@ -26,12 +51,20 @@ class Phase {
     return std::string_view(a.name_) == b.name_;
   }
   static const Phase step, compute;
+  /// These do not compile: the names are those of the modules.
+  static constexpr detail::RemovedPhase scatter{}, replicate{}, gather{}, reduce{}, optimizer{};
 
  private:
   const char* name_ = "other";
 };
 inline constexpr Phase Phase::step{"step"};
 inline constexpr Phase Phase::compute{"compute"};
+/// These do not compile: a phase is a name, phase.name().
+inline constexpr detail::RemovedPhases kPhases{};
+template <std::same_as<Phase> P> const char* name_of(P) {
+  static_assert(!sizeof(P*), "braid: trace::name_of(phase) is now phase.name()");
+  return nullptr;
+}
 
 /// The clock that a span was measured with. `device`: events on a device with a queue (CUDA,
 /// emulated too). `host`: the host's clock, for the CPU, where work is done when its call returns.
@@ -51,11 +84,12 @@ struct Record {
   std::uint64_t kept_bytes;
   /// growth of the device's in_use memory in bytes, for spans with Memory::yes; else 0
   std::int64_t memory;
-  std::int32_t replica;  ///< -1: none
-  std::int32_t thread;   ///< from 0 on, in the order of the threads' first spans
+  std::int32_t rank;    ///< index in the group that works together; -1: none
+  std::int32_t thread;  ///< from 0 on, in the order of the threads' first spans
   Device device;
   Phase phase;
   Clock clock;
+  static constexpr detail::RemovedReplica replica{};  ///< does not compile: the name is rank
 };
 
 namespace detail {
@@ -69,7 +103,7 @@ struct Open {
   bool measures_memory;
 };
 /// Constructs an Open at `place`.
-void begin(Open& place, const char* name, Phase phase, Device device, std::int32_t replica,
+void begin(Open& place, const char* name, Phase phase, Device device, std::int32_t rank,
            bool memory) noexcept;
 /// `at`: the end on the host's clock, in ns of now(); 0 means now.
 void end(Open& open, std::int64_t at = 0) noexcept;
@@ -81,18 +115,18 @@ void end(Open& open, std::int64_t at = 0) noexcept;
 [[nodiscard]] std::int64_t now() noexcept;
 
 /// Measures from its construction to its destruction:
-/// `const trace::Span span("forward", trace::Phase::compute, device, replica);`.
+/// `const trace::Span span("forward", trace::Phase::compute, device, rank);`.
 /// `name` must be a string literal. Where spans of a device are nested, reports attribute the time
 /// to the innermost one. Never throws: a span that cannot be recorded (no memory, a lost device) is
 /// left out.
 class Span {
  public:
   enum class Memory : bool { no, yes };
-  Span(const char* name, Phase phase, Device device, std::int32_t replica = -1,
+  Span(const char* name, Phase phase, Device device, std::int32_t rank = -1,
        Memory memory = Memory::no) noexcept
       : open_(enabled()) {
     if (open_) [[unlikely]]
-      detail::begin(span_, name, phase, device, replica, memory == Memory::yes);
+      detail::begin(span_, name, phase, device, rank, memory == Memory::yes);
   }
   ~Span() {
     if (open_) [[unlikely]]
@@ -115,8 +149,8 @@ class Span {
   bool open_;
 };
 
-/// One span on each device of a group, for an operation that all of them take part in. Replica i is
-/// on devices[i].
+/// One span on each device of a group, for an operation that all of them take part in. Rank i is on
+/// devices[i].
 class GroupSpan {
  public:
   GroupSpan(const char* name, Phase phase, std::span<const Device> devices) noexcept {
@@ -129,8 +163,8 @@ class GroupSpan {
   }
   GroupSpan(const GroupSpan&) = delete;
   GroupSpan& operator=(const GroupSpan&) = delete;
-  /// The same for the span of one replica.
-  void add_bytes(std::size_t replica, std::uint64_t bytes, std::uint64_t cached = 0,
+  /// The same for the span of one rank.
+  void add_bytes(std::size_t rank, std::uint64_t bytes, std::uint64_t cached = 0,
                  std::uint64_t kept = 0) noexcept;
 
  private:

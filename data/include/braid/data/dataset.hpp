@@ -50,9 +50,9 @@ template <Dataset D> constexpr void check_get_batch() {
                           requires(const D& d, std::span<const std::int64_t> i) { d.get_batch(i); };
   static_assert(
       BatchedDataset<D> || !kThere,
-      "braid: get_batch of this dataset takes or returns something else than a batch of its "
+      "braid: get_batch of this dataset takes or gives something else than a batch of its "
       "items: expected Batch<D> get_batch(std::span<const std::int64_t>) const, where "
-      "Batch<D> is what collating get(i) returns");
+      "Batch<D> is what collating get(i) gives");
 }
 [[noreturn]] void index_out_of_range(const char* what, std::int64_t index, std::int64_t size);
 void check_split(std::int64_t n);

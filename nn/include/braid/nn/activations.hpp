@@ -136,6 +136,17 @@ struct Softsign : Module {
   BRAID_FIELDS()
 };
 
+/// The layers that only call an op, X(Layer, op): their calls and tests are made from this list.
+#define BRAID_ACTIVATION_LAYERS(X) \
+  X(SiLU, silu)                    \
+  X(SELU, selu)                    \
+  X(ReLU6, relu6)                  \
+  X(Hardsigmoid, hardsigmoid)      \
+  X(Hardswish, hardswish)          \
+  X(Mish, mish)                    \
+  X(LogSigmoid, logsigmoid)        \
+  X(Softsign, softsign)
+
 /// Softmax along dim.
 struct Softmax : Module {
   std::int64_t dim;

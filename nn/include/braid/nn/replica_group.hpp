@@ -35,7 +35,6 @@ class ReplicaGroup : public ThreadContext {
   [[nodiscard]] virtual double all_reduce(double value) = 0;
   /// Index of the calling thread's replica, among those of its process.
   [[nodiscard]] virtual std::size_t rank() const noexcept = 0;
-  [[nodiscard]] std::size_t origin() const noexcept override { return rank(); }
 };
 
 /// The group of the calling thread's replica; null outside of parallel_apply.

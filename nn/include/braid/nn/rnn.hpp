@@ -11,7 +11,6 @@
 // weight_ih_l0 [G H, I], weight_hh_l0 [G H, H], bias_ih_l0, bias_hh_l0 [G H], then those of the
 // reverse direction with the suffix _reverse, then those of layer 1, whose input is H or, if
 // bidirectional, 2 H wide. Initial values are uniform in [-1/√H, 1/√H).
-namespace braid { enum class RnnKind : std::uint8_t; }
 namespace braid::nn {
 
 /// The function of an RNN's state.
@@ -61,17 +60,19 @@ struct RNNOutput {
 
 /// The common part of RNN, LSTM and GRU.
 struct Recurrent : Module {
+  enum class Kind : std::uint8_t { tanh, relu, lstm, gru };
+
   ParameterDict weights;
   std::int64_t input_size, hidden_size, num_layers;
   bool bias, batch_first, bidirectional;
   double dropout;
-  RnnKind kind;
+  Kind kind;
 
   /// The text inside the brackets when the layer is printed.
   [[nodiscard]] std::string extra() const;
 
  protected:
-  Recurrent(const char* name, RnnKind k, std::int64_t input_size, std::int64_t hidden_size,
+  Recurrent(const char* name, Kind k, std::int64_t input_size, std::int64_t hidden_size,
             const LSTMOptions& options);
   [[nodiscard]] LSTMOutput run(const char* name, const Tensor& x, const Tensor& h, const Tensor& c,
                                const Tensor& lengths) const;

@@ -30,16 +30,11 @@ struct DataParallelOptions {
   std::vector<std::int64_t> chunk_sizes = {};
   std::vector<double> weights = {};
   MergeBuffers merge_buffers = MergeBuffers::replica0;
-  /// keep the copies of the weights between calls, and copy only what has changed; DataParallel
-  /// only
-  bool cache = true;
+  bool cache = true;  ///< keep the copies of the weights, and copy only what has changed
   detail::RemovedShards shards = {};
   detail::RemovedUpdate update = {};
-  /// The maximum bytes of gradients that are summed in one call. On CUDA devices each call starts
-  /// as soon as its gradients are ready, on separate streams, while the rest of backward continues.
-  /// With NCCL only the other devices continue: the first device's thread waits for the library.
-  /// With a ReplicatedOptimizer the calls come after backward. On the CPU, where all cores already
-  /// compute, one call at the end makes all sums.
+  /// The maximum bytes of gradients that are summed in one call. On CUDA devices a call starts as
+  /// soon as its gradients are ready; docs/notes/data_parallel.md says when elsewhere.
   std::size_t bucket_bytes = kBucketBytes;
 };
 
@@ -69,9 +64,8 @@ struct DataParallelOptions {
 ///           an op that a replica recorded. ArgumentError in a replica of another DataParallel, if
 ///           the type of the model did not show it
 /// Notes     values that replicas write to plain fields are lost, unless the module has sync_state;
-///           what replica 0 writes in place to buffers stays. A copy has separate weights.
-///           `DataParallel(DataParallel(x))` is a copy of the inner one; nesting is an error at
-///           compile time
+///           what replica 0 writes in place to buffers stays. A copy has separate weights. Nesting
+///           is an error at compile time; `DataParallel(DataParallel(x))` is a copy
 template <class M> struct DataParallel : nn::Module {
   M module;
 
@@ -94,9 +88,9 @@ template <class M> struct DataParallel : nn::Module {
     const auto batch = detail::arguments(args...);
     detail::Call call(state_, module, batch);
     if (call.is_whole()) return call.move_output(call.run_whole(module, batch));
-    const auto inputs = call.scatter(batch);
-    const auto replicas = call.replicate(module);  // as many as there are inputs
-    const auto outputs = call.parallel_apply(module, replicas, inputs);
+    auto inputs = call.scatter(batch);
+    auto replicas = call.replicate(module);  // as many as there are inputs
+    const auto outputs = call.parallel_apply(module, std::move(replicas), std::move(inputs));
     return call.gather(outputs);
   }
 
@@ -112,11 +106,11 @@ template <class M> struct DataParallel : nn::Module {
                   "braid: replicas() gives what the replicas return, and these return nothing");
     if (state_.devices().empty()) return detail::one(R(module(args...)));
     const auto batch = detail::arguments(args...);
-    detail::Call call(state_, module, batch);
+    detail::Call call(state_, module, batch, detail::To::keep);
     if (call.is_whole()) return detail::one(call.run_whole(module, batch));
-    const auto inputs = call.scatter(batch);
-    const auto copies = call.replicate(module);
-    return call.parallel_apply(module, copies, inputs);
+    auto inputs = call.scatter(batch);
+    auto copies = call.replicate(module);
+    return call.parallel_apply(module, std::move(copies), std::move(inputs));
   }
 
   /// The module, like `->` of a pointer to it: `model->fc.weight`.
@@ -128,8 +122,8 @@ template <class M> struct DataParallel : nn::Module {
   /// not counted.
   [[nodiscard]] ReplicateBytes replicate_bytes() const { return state_.last_bytes(); }
 
-  /// Removes all gradients: the module's, and with a ReplicatedOptimizer those on the other
-  /// devices. `zero_grad(model)` calls it; `zero_grad(model.module)` would leave these.
+  /// Removes all gradients, also those on the other devices (ReplicatedOptimizer), which
+  /// `zero_grad(model.module)` would leave. `zero_grad(model)` calls it.
   void zero_grad() const { braid::zero_grad(*this); }
   /// Called by zero_grad of a tree that contains this; see braid::zero_grad.
   void braid_clear_gradients() const noexcept { state_.zero_grad(); }
@@ -142,6 +136,7 @@ template <class M> struct DataParallel : nn::Module {
   DataParallel(detail::State state, M&& m) : module(std::move(m)), state_(std::move(state)) {
     detail::check_not_nested<M>();
     if (state_.devices().size() == 1) to(module, state_.devices().front());
+    state_.warn_of_imbalance();
   }
 
  private:
@@ -162,17 +157,17 @@ template <class M, class I>
 auto data_parallel(const M& module, const I& input, const DeviceList& on = devices(),
                    DataParallelOptions options = {}) {
   detail::check_not_nested<M>();
-  options.cache = false;
-  const detail::State state = detail::make_state("data_parallel", on, options);
   if constexpr (!detail::is_tuple<I>)
     return data_parallel(module, detail::arguments(input), on, std::move(options));
   else {
+    options.cache = false;
+    const detail::State state = detail::make_state("data_parallel", on, options);
     if (on.list().empty()) return static_cast<detail::Output<M, I>>(detail::call(module, input));
     detail::Call call(state, module, input);
     if (call.is_whole()) return call.move_output(call.run_whole(module, input));
-    const auto inputs = call.scatter(input);
-    const auto replicas = call.replicate(module);
-    const auto outputs = call.parallel_apply(module, replicas, inputs);
+    auto inputs = call.scatter(input);
+    auto replicas = call.replicate(module);
+    const auto outputs = call.parallel_apply(module, std::move(replicas), std::move(inputs));
     return call.gather(outputs);
   }
 }

@@ -95,11 +95,11 @@ template <class M> struct DistributedDataParallel : nn::Module {
     const auto batch = detail::arguments(args...);
     const detail::Distributed::Forward forward(distributed_, tree::flatten(module),
                                                detail::flat_of(batch), this->training);
-    detail::Call call(state_, module, batch, forward.share());
+    detail::Call call(state_, module, batch, detail::To::gather, forward.share());
     if (call.is_whole()) return call.move_output(call.run_whole(module, batch));
-    const auto inputs = call.scatter(batch);
-    const auto replicas = call.replicate(module);
-    const auto outputs = call.parallel_apply(module, replicas, inputs);
+    auto inputs = call.scatter(batch);
+    auto replicas = call.replicate(module);
+    const auto outputs = call.parallel_apply(module, std::move(replicas), std::move(inputs));
     return call.gather(outputs);
   }
 

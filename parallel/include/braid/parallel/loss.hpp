@@ -9,13 +9,13 @@
 // The loss of a whole batch, computed from the losses of its parts.
 namespace braid::parallel {
 
-/// Adds the sums and counts of the parts, which may be on any devices: `total(model.replicas(x, y),
-/// device).mean()` is the loss of the whole batch.
+/// Adds the sums and the counts of the parts, on `device`. The parts may be on any devices.
+/// `total(model.replicas(x, y), device).mean()` is the loss of the whole batch.
 ///
 /// Shapes    sums and counts of one element each; the results have no dimensions
-/// Gradient  for each part, on its device
-/// Throws    ArgumentError for no parts or undefined ones; DeviceError for a device that does not
-///           exist; ShapeError; DTypeError for parts of different dtypes
+/// Gradient  each part gets its gradient on its own device
+/// Throws    ArgumentError if there are no parts, or undefined tensors in one; DeviceError for a
+///           device that does not exist; ShapeError
 ///
 ///     struct WithLoss : nn::Module {
 ///       Net net;
@@ -32,12 +32,13 @@ namespace braid::parallel {
   return total(std::span<const LossSum>(parts), device);
 }
 
-/// Returns Σ means[i] rows[i] / Σ rows: the mean over a batch from the means of its chunks. The
+/// Returns the mean over a batch from the means of its chunks: Σ means[i] rows[i] / Σ rows. The
 /// plain mean of the means differs from it if the chunks differ in size.
 ///
-/// Shapes    means [m], floating point; rows m numbers >= 0, not all of them 0 (`chunk_sizes`,
-///           without its empty chunks) → no dimensions
-/// Throws    ShapeError for another number of means; DTypeError; ArgumentError
+/// Shapes    means [m] → no dimensions
+/// Types     floating point
+/// rows      m numbers >= 0, not all of them 0: those of `chunk_sizes` without the empty chunks
+/// Throws    ShapeError for another number of means; DTypeError; ArgumentError for other rows
 [[nodiscard]] Tensor weighted_mean(const Tensor& means, std::span<const std::int64_t> rows);
 [[nodiscard]] inline Tensor weighted_mean(const Tensor& means,
                                           const std::vector<std::int64_t>& rows) {

@@ -14,7 +14,7 @@ namespace braid {
 /// its blocks come from; it reports here what it does, and asks here what it may do.
 ///
 /// Memory that was taken from the source (the system or the driver) is reserved. It is in use while
-/// a block of it is handed out, and cached otherwise. The capacity limits both. Without a capacity,
+/// a tensor has a block of it, and cached otherwise. The capacity limits both. Without a capacity,
 /// cached memory is stale, which means that it must be freed first, if a new block would make the
 /// reserved memory more than twice the most that was ever in use plus 256 MiB. reset_peak, which a
 /// program calls to measure, does not change that limit.

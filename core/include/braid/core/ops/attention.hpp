@@ -6,22 +6,23 @@
 namespace braid {
 
 /// Computes softmax(scale q kᵀ + mask) v in one pass over tiles of keys, without storing the matrix
-/// of scores. (For a mask that requires a gradient, and on CUDA for a width or value_width above
-/// 128, it uses recorded ops, which do store the scores.)
+/// of scores. In two cases it uses recorded ops, which do store the scores: for a mask that
+/// requires a gradient, and on CUDA for a width or value_width above 128.
+///
+/// With is_causal, query i sees only keys 0 … i. Each probability is set to 0 with probability
+/// dropout_p, in training and in evaluation, as in PyTorch.
 ///
 /// Shapes    q [.., queries, width], k [.., keys, width], v [.., keys, value_width] → [.., queries,
 ///           value_width]; the leading dims broadcast
-/// Types     floating point, one dtype; float16 and bfloat16 compute in float32
+/// Types     floating point, one dtype; float16 and bfloat16 are computed in float32
 /// mask      undefined, or broadcastable to [.., queries, keys]: bool, where false hides a key; or
 ///           of q's dtype, added to the scores. A query that sees no key gives 0 and no gradient,
 ///           as in PyTorch
-/// causal    query i sees keys 0 … i; not together with a mask
-/// dropout   of the probabilities with probability dropout_p, in training and evaluation alike, as
-///           in PyTorch; the random numbers are those of dropout, with the rows along dim 0
 /// scale     1 / √width by default
+/// Random    as dropout, with the rows along dim 0
 ///
-/// Gradient  by a fused kernel that computes the probabilities again. Gradients of gradients use
-///           recorded ops, which store the scores
+/// Gradient  a fused kernel computes the probabilities again. Gradients of gradients use recorded
+///           ops, which store the scores
 /// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for a mask together with is_causal,
 ///           for a dropout_p outside [0, 1], and for a scale that is not finite
 /// Source    Vaswani et al. 2017, arXiv:1706.03762; Dao et al. 2022, arXiv:2205.14135
@@ -34,12 +35,13 @@ namespace braid {
                                                   bool is_causal = false,
                                                   std::optional<double> scale = {});
 
-/// The same for queries, keys and values that one product computed into one tensor, without
-/// splitting it. MultiheadAttention uses it for self-attention.
+/// Computes the same from one tensor that holds queries, keys and values, as one product computes
+/// them. It does not split the tensor. MultiheadAttention uses it for self-attention.
 ///
 /// Shapes    qkv [batch, n, 3, heads, width], any strides → [batch, n, heads, width]; mask
 ///           broadcastable to [batch, heads, n, n]
-/// Others    as scaled_dot_product_attention; PyTorch has no such function
+///
+/// Everything else is as for scaled_dot_product_attention. PyTorch has no such function.
 [[nodiscard]] Tensor packed_attention(const Tensor& qkv, const Tensor& mask = {},
                                       double dropout_p = 0, bool is_causal = false,
                                       std::optional<double> scale = {});

@@ -2,8 +2,9 @@
 #include <braid/core/tensor.hpp>
 
 // Comparisons, and logic on their results. Shapes broadcast, dtypes are promoted, and tensors on
-// two devices throw DeviceError, as in binary.hpp. Comparisons with a number compare the exact
-// numbers, whatever their types.
+// two devices throw DeviceError, as in binary.hpp. A number is compared exactly with the elements
+// of an integer or bool tensor: 1 < 3e9 is true in int32 too. For a floating-point tensor, the
+// number is first rounded to the tensor's dtype.
 namespace braid {
 
 /// Comparisons return bool and have no gradient.
@@ -34,13 +35,13 @@ namespace braid {
 [[nodiscard]] Tensor logical_or(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor logical_xor(const Tensor& a, const Tensor& b);
 
-/// True if the shapes are equal and |a - b| <= atol + rtol |b| for all elements. An infinity is
-/// close only to itself, NaN to nothing.
+/// Returns true if the shapes are equal and |a - b| <= atol + rtol |b| for all elements. An
+/// infinity is close only to itself. NaN is close to nothing.
 ///
 /// Throws    DeviceError for two devices
 [[nodiscard]] bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5,
                             double atol = 1e-8);
-/// True if shapes, dtypes and elements are equal (NaN differs from itself).
+/// Returns true if shapes, dtypes and elements are equal. NaN differs from itself.
 ///
 /// Throws    DeviceError for two devices
 [[nodiscard]] bool equal(const Tensor& a, const Tensor& b);

@@ -72,7 +72,7 @@ template <Element T>
 [[nodiscard]] Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options);
 [[nodiscard]] Tensor arange(const Scalar& end, const TensorOptions& options = {});
 /// `steps` numbers from start to end, both included; float32 unless options.dtype is set. Each is
-/// computed in float64 from the nearer end. One step gives start.
+/// computed in float64 from the closer end. One step gives start.
 ///
 /// Throws    ArgumentError for negative steps, DTypeError for integers and bool
 [[nodiscard]] Tensor linspace(double start, double end, std::int64_t steps,

@@ -4,14 +4,15 @@
 
 #include <braid/core/tensor.hpp>
 
-// Variance, log-sum-exp and norms: reductions composed of those in reduce.hpp, with the same rules.
+// Variance, log-sum-exp and norms. They are composed of the reductions in reduce.hpp, and have the
+// same rules.
 namespace braid {
 
-/// The variance Σ (x - mean)² / max(0, n - correction), in two passes: first the mean, then the
-/// squares.
+/// Returns the variance Σ (x - mean)² / max(0, n - correction). It is computed in two passes: first
+/// the mean, then the squares. Correction 1 gives the unbiased estimate, 0 the biased one.
+/// LibTorch's `unbiased` is accepted in its place: true is 1, false is 0.
 ///
-/// Shapes    as sum; correction 1 gives the unbiased estimate, 0 the biased one. LibTorch's
-///           `unbiased` is the same argument: false is 0, true is 1
+/// Shapes    as sum
 /// Types     floating point; float16 and bfloat16 are computed in float32 and rounded once
 /// Gradient  dx = 2 (x - mean) dy / (n - correction)
 /// Throws    DTypeError; IndexError; ShapeError for a dim named twice. Too few elements give NaN or
@@ -23,7 +24,7 @@ template <std::same_as<bool> Keep = bool>
 [[nodiscard]] Tensor var(const Tensor& x, const IntList& dims = {}, double correction = 1,
                          Keep keepdim = false);
 template <std::same_as<bool> Unbiased> [[nodiscard]] Tensor var(const Tensor& x, Unbiased unbiased);
-/// The square root of var. The gradient is 0 where the result is 0.
+/// Returns the square root of var. Its gradient is 0 where the result is 0.
 template <std::same_as<bool> Keep = bool>
 [[nodiscard]] Tensor std(const Tensor& x, const IntList& dims = {}, double correction = 1,
                          Keep keepdim = false);
@@ -32,25 +33,26 @@ template <std::same_as<bool> Unbiased> [[nodiscard]] Tensor std(const Tensor& x,
 struct VarMean {
   Tensor var, mean;
 };
-/// var and the mean, which is computed only once.
+/// Returns var and the mean. The mean is computed only once.
 template <std::same_as<bool> Keep = bool>
 [[nodiscard]] VarMean var_mean(const Tensor& x, const IntList& dims = {}, double correction = 1,
                                Keep keepdim = false);
 
-/// log Σ exp(x), without overflow. Floating point only (DTypeError). The result is -inf for
-/// nothing, and where all elements are -inf.
+/// Returns log Σ exp(x), computed without overflow. Throws DTypeError unless x is floating point.
+/// The result is -inf if all elements are -inf, and if there are none.
 ///
 /// Gradient  dx = exp(x - y) dy
 [[nodiscard]] Tensor logsumexp(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 
-/// The p-norm (Σ |x|^p)^(1/p) of all elements of the dims, taken as one vector. p = infinity gives
-/// the largest |x|, -infinity the smallest, 0 the number of elements that are not 0.
+/// Returns the p-norm (Σ |x|^p)^(1/p). All elements along the dims count as one vector. p =
+/// infinity gives the largest |x|, -infinity the smallest, and 0 the number of elements that are
+/// not 0.
 ///
 /// Types     floating point; float16 and bfloat16 are computed in float32 and rounded once
-/// Gradient  dx = sign(x) |x|^(p-1) y^(1-p) dy, 0 where y is 0 and, for p < 1, where x is 0; equal
-///           extreme elements (p = ±infinity) share it; none for p = 0
-/// Throws    DTypeError; IndexError; ShapeError for a dim named twice, and for p = ±infinity of
-///           nothing; ArgumentError if p is NaN
+/// Gradient  dx = sign(x) |x|^(p-1) y^(1-p) dy. It is 0 where y is 0 and where x is 0. For p =
+///           ±infinity it goes to the extreme element; equal ones get equal shares. p = 0 has none
+/// Throws    DTypeError; IndexError; ShapeError for a dim named twice, and for p = ±infinity
+///           without elements; ArgumentError if p is NaN
 ///
 ///     norm(x);          // the Euclidean length of all elements
 ///     norm(x, 1, {1});  // the sum of |x| of each row

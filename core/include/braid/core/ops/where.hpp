@@ -7,44 +7,51 @@
 // binary.hpp.
 namespace braid {
 
-/// condition must be bool; it gets no gradient.
+/// Returns a where the condition is true, and b elsewhere. The condition must be bool, and gets no
+/// gradient.
+///
+/// Throws    DTypeError for a condition that is not bool; ShapeError; DeviceError
 ///
 ///     where(gt(x, 0), x, 0.1 * x);
 [[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
-/// The dtype is that of the tensor combined with the number (braid::promote).
+/// The same with a number. The dtype is that of the tensor promoted with the number
+/// (braid::promote).
 [[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b);
 [[nodiscard]] Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b);
-/// float32 if one of them is floating point, else int64, or bool for two bools.
+/// The same with two numbers. The dtype is bool for two bools, else int64 for two integers or
+/// bools, else float32.
 [[nodiscard]] Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b);
 
-/// x with `value` where the mask is true, of x's dtype. mask: bool, broadcasts with x. value: a
-/// number that x's dtype can hold (as for full), or a tensor of rank 0 on x's device, which is
-/// converted to x's dtype.
+/// Returns `value` where the mask is true, and x elsewhere, in x's dtype. The mask is bool and
+/// broadcasts with x. The value is a number that x's dtype can hold (as for full), or a tensor of
+/// rank 0 on x's device, which is converted to x's dtype.
 ///
-/// Gradient  dy where the mask is false; to a tensor value, the sum of dy where the mask is true
-/// Throws    DTypeError for a mask that is not bool, or a floating-point value for an integer x;
-///           ShapeError; DeviceError
+/// Gradient  dy where the mask is false; a tensor value gets the sum of dy where the mask is true
+/// Throws    DTypeError for a mask that is not bool, for a number that x's dtype cannot hold, and
+///           for a floating-point tensor value unless x is floating point; ShapeError; DeviceError
 ///
 ///     masked_fill(x, isnan(x), 0);
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value);
 [[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 
-/// min(max(x, min), max). Either bound may be missing (std::nullopt). Where min > max the result is
-/// max. NaN stays NaN; a NaN bound makes the whole result NaN. The gradient passes where min < x
-/// < max, and is 0 elsewhere; an infinite bound does not limit it. With an integer x, the dtype is
-/// promote(dtype, bound), but an infinite bound does not change it; a bound outside the range of an
-/// integer dtype counts as the nearest end of that range.
+/// Returns min(max(x, min), max). Either bound may be missing (std::nullopt). If min > max, the
+/// result is max. NaN stays NaN. A NaN bound makes the whole result NaN.
 ///
-/// Throws    ArgumentError if both are missing, DTypeError for bool
+/// Types     the dtype is x's promoted with the bounds, except that an infinite bound does not
+///           change it. A bound outside the range of an integer dtype counts as the nearest end of
+///           the range
+/// Gradient  dy where min < x < max, 0 elsewhere; an infinite bound does not limit it
+/// Throws    ArgumentError if both bounds are missing, DTypeError for bool
 ///
 ///     clamp(x, 0, 1);
 ///     clamp(x, std::nullopt, 1);  // an upper bound only
 [[nodiscard]] Tensor clamp(const Tensor& x, const std::optional<Scalar>& min,
                            const std::optional<Scalar>& max = {});
-/// The same with tensors as bounds, which broadcast with x and are promoted with it; an undefined
-/// tensor is no bound. Where the result is a bound, that bound gets the gradient. Where x equals
-/// one of two different bounds, or the only one, x and the bound get half each.
+/// The same with tensors as bounds. They broadcast with x and are promoted with it. An undefined
+/// tensor is no bound.
 ///
+/// Gradient  to x where x is between the bounds, and to a bound where that bound replaces x. Where
+///           x equals one of two different bounds, or the only bound, x and the bound get half each
 /// Throws    ArgumentError if both bounds are undefined, DTypeError for bool
 [[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
 

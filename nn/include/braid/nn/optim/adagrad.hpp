@@ -30,7 +30,7 @@ class Adagrad final : public detail::WithOptions<AdagradOptions> {
   BRAID_OPTIMIZER_STATE(.v = "sum")
 
  private:
-  void update(const Batch& batch, std::span<const OptimItem> items) override;
+  void update(const Batch& batch, const detail::Update& what) override;
 };
 
 }  // namespace braid::optim

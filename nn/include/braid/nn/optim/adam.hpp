@@ -31,7 +31,7 @@ class Adam final : public detail::WithOptions<AdamOptions> {
   BRAID_OPTIMIZER_STATE(.m = "exp_avg", .v = "exp_avg_sq", .s = "max_exp_avg_sq")
 
  private:
-  void update(const Batch& batch, std::span<const OptimItem> items) override;
+  void update(const Batch& batch, const detail::Update& what) override;
 };
 
 /// The options of AdamW. Unlike Adam it decays weights by default.
@@ -61,7 +61,7 @@ class AdamW final : public detail::WithOptions<AdamWOptions> {
   BRAID_OPTIMIZER_STATE(.m = "exp_avg", .v = "exp_avg_sq", .s = "max_exp_avg_sq")
 
  private:
-  void update(const Batch& batch, std::span<const OptimItem> items) override;
+  void update(const Batch& batch, const detail::Update& what) override;
 };
 
 }  // namespace braid::optim

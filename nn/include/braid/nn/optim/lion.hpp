@@ -29,7 +29,7 @@ class Lion final : public detail::WithOptions<LionOptions> {
   BRAID_OPTIMIZER_STATE(.m = "exp_avg")
 
  private:
-  void update(const Batch& batch, std::span<const OptimItem> items) override;
+  void update(const Batch& batch, const detail::Update& what) override;
 };
 
 }  // namespace braid::optim

@@ -2,6 +2,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -17,13 +18,12 @@
 // `to(model, device)` and load_state_dict write into the same tensors, so an optimizer made before
 // remains valid. Its state is a tree: state_dict(optimizer) and load_state_dict(optimizer, dict)
 // save and restore it, including the step counts but not the options.
-namespace braid {
-struct KernelTable;
-struct OptimItem;
-}  // namespace braid
 namespace braid::optim {
 
 namespace detail {
+
+struct Update;   // the parameters, gradients and states that a kernel updates
+struct Updates;  // those of one step
 
 /// The names of the states, in state_dict and in braid_names. An optimizer does not have a state
 /// whose name is empty.
@@ -124,7 +124,7 @@ class Optimizer {
                         const LoadOptions& options = {});
 
  protected:
-  /// The largest number of state tensors per parameter: `m`, `v` and `s` of OptimItem.
+  /// The largest number of state tensors per parameter: `m`, `v` and `s` of Kept.
   static constexpr std::size_t kStates = 3;
 
   /// Parameters of a group with different keys are not updated by one call of update(): they all
@@ -142,7 +142,7 @@ class Optimizer {
     const char* name;
     detail::StateNames states;
     /// null if the update consists of ops (compute) and not of a kernel (update)
-    bool (*has_kernel)(const KernelTable& kernels) noexcept = nullptr;
+    bool (*has_kernel)(Device device) = nullptr;
   };
 
   /// `group_of[i]` is the group of parameter i, an index of `kept`.
@@ -158,7 +158,7 @@ class Optimizer {
     friend bool operator==(const Batch&, const Batch&) noexcept = default;
   };
   /// Queues the kernel of a batch.
-  virtual void update(const Batch& batch, std::span<const OptimItem> items);
+  virtual void update(const Batch& batch, const detail::Update& what);
 
   /// A parameter, its gradient and its state, for an update that consists of ops. 16-bit ones are
   /// converted to float32.
@@ -206,7 +206,7 @@ class Optimizer {
   std::vector<std::size_t> group_of_;
   std::vector<Kept> kept_;  // by group
   // Reused by every step to avoid allocations. One element for each parameter that has a gradient.
-  std::vector<OptimItem> items_, of_batch_;
+  std::unique_ptr<detail::Updates> updates_;
   std::vector<Batch> batches_;
   std::vector<std::size_t> updated_;  // indices of the parameters
   std::vector<char> done_;
@@ -252,7 +252,7 @@ template <class Options>
 void check_at_least_0(const char* name, const char* what, double value);
 void check_below_1(const char* name, const char* what, double value);
 
-/// An optimizer whose groups each have `Options`, a struct with lr and perhaps momentum or beta1.
+/// An optimizer whose groups each have `Options`, a struct with lr and possibly momentum or beta1.
 template <class Options> class WithOptions : public Optimizer {
  public:
   using Group = ParameterGroup<Options>;

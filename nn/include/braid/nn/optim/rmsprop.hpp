@@ -31,7 +31,7 @@ class RMSprop final : public detail::WithOptions<RMSpropOptions> {
   BRAID_OPTIMIZER_STATE(.m = "momentum", .v = "square_avg", .s = "grad_avg")
 
  private:
-  void update(const Batch& batch, std::span<const OptimItem> items) override;
+  void update(const Batch& batch, const detail::Update& what) override;
 };
 
 }  // namespace braid::optim

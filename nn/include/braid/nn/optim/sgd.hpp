@@ -34,7 +34,7 @@ class SGD final : public detail::WithOptions<SgdOptions> {
   BRAID_OPTIMIZER_STATE(.m = "momentum")
 
  private:
-  void update(const Batch& batch, std::span<const OptimItem> items) override;
+  void update(const Batch& batch, const detail::Update& what) override;
 };
 
 }  // namespace braid::optim

@@ -61,8 +61,7 @@ struct CallOptions {
 class State {
  public:
   State();  ///< no devices
-  /// Checks the devices. Warns, once per process, of GPUs of which one will delay another, unless
-  /// the options say how many rows each gets.
+  /// Checks the devices.
   State(const char* name, std::vector<Device> devices, CallOptions options);
   State(const State& other);
   State(State&&) noexcept;
@@ -72,6 +71,9 @@ class State {
 
   [[nodiscard]] const std::vector<Device>& devices() const noexcept;
   [[nodiscard]] const CallOptions& options() const noexcept;
+  /// Warns, once per process, of GPUs of which one will delay another, unless the options say how
+  /// many rows each gets.
+  void warn_of_imbalance() const;
   /// What the last call sent to the other devices, and what it found there.
   [[nodiscard]] ReplicateBytes last_bytes() const;
 
@@ -102,7 +104,8 @@ class RandomSplit {
     first_replica_ = replica;
     first_row_ = row;
   }
-  /// Adds the next replica. Its rows are those of the first leaf that has the dim.
+  /// Adds the next replica. Its rows are those of the first leaf that has the dim. Without leaves
+  /// it gets the input's own.
   void add(const tree::Flat& input, std::span<const Tensor> leaves);
   /// One replica's part, during its call.
   class Scope {
@@ -158,17 +161,24 @@ template <class T> [[nodiscard]] tree::Flat flat_of(const T& t) {
 }
 [[noreturn]] void cannot_gather(const char* signature);
 
+/// What becomes of the outputs. Only a tree of tensors can be gathered from several replicas.
+enum class To : std::uint8_t { gather, keep };
+
 /// One call: the batch and the module, flattened once, and the devices that get rows. Each member
 /// function is a step, in the order in which operator() calls them. The module and the batch must
 /// outlive it.
 class Call {
  public:
   /// Throws DeviceError if a tensor of the module is not on the first device, ArgumentError inside
-  /// of a replica of another DataParallel.
+  /// of a replica of another DataParallel, and for outputs that cannot be gathered.
   template <class M, class I>
-  Call(const State& state, const M& module, const I& batch, const RankShare* share = nullptr)
+  Call(const State& state, const M& module, const I& batch, To outputs = To::gather,
+       const RankShare* share = nullptr)
       : Call(state, tree::flatten(module), flat_of(batch), share) {
     check_tree<I>();
+    using R = Output<M, I>;
+    if constexpr (!std::is_void_v<R> && !Tree<R>)
+      if (outputs == To::gather && !is_whole()) cannot_gather(braid::detail::signature<R>());
   }
   Call(const State& state, tree::Flat module, tree::Flat batch, const RankShare* share = nullptr);
   ~Call();
@@ -189,12 +199,14 @@ class Call {
     check_tree<M>();
     return with_each(module, replicate_module());
   }
-  /// Runs all replicas at the same time. Then merges the buffers that they have written.
+  /// Runs all replicas at the same time. Then merges the buffers that they have written. Frees the
+  /// replicas and their parts of the batch before the outputs are gathered.
   template <class M, class I>
-  auto parallel_apply(const M& module, const std::vector<M>& replicas,
-                      const std::vector<I>& inputs);
+  auto parallel_apply(const M& module, std::vector<M> replicas, std::vector<I> inputs);
   /// The replicas' outputs as one tree on the output device.
-  template <class R> auto gather(const std::vector<R>& outputs) const;
+  template <class R>
+  auto gather(const std::vector<R>& outputs) const
+      -> std::conditional_t<std::is_same_v<R, Nothing>, void, R>;
   /// The output of run_whole on the output device.
   template <class R> auto move_output(R output) const;
 
@@ -225,27 +237,30 @@ template <class M, class I> auto Call::run_whole(const M& module, const I& batch
   const Device device = all_devices_.front();
   [[maybe_unused]] const auto scope = random_.scope(0);
   const trace::Span span("forward", trace::Phase::compute, device, 0, trace::Span::Memory::yes);
-  const auto run = [&]() -> decltype(auto) {
-    return is_on(batch, device) ? call(module, batch) : call(module, moved_to(batch, device));
+  // A module may return a reference to its argument, so the output is made while that lives.
+  const auto run = [&]() -> Output<M, I> {
+    return all_on(batch_, device) ? call(module, batch) : call(module, moved_to(batch, device));
   };
   if constexpr (std::is_void_v<Output<M, I>>) return run(), Nothing();
-  else return Output<M, I>(run());
+  else return run();
 }
 
 template <class M, class I>
-auto Call::parallel_apply(const M& module, const std::vector<M>& replicas,
-                          const std::vector<I>& inputs) {
+auto Call::parallel_apply(const M& module, std::vector<M> replicas, std::vector<I> inputs) {
   const auto scope = [this](std::size_t i) { return random_.scope(i); };
   const bool is_virtual = options_.virtual_replicas > 0;
   const auto finish = [&] {
     merge_buffers();
     if constexpr (SyncsState<M>) module.sync_state(std::span<const M>(replicas));
+    const std::size_t count = replicas.size();
+    inputs.clear();
+    replicas.clear();  // before another call may use the cached copies
     end_replicas();
+    return count;
   };
   if constexpr (std::is_void_v<Output<M, I>>) {
     apply_within(replicas, inputs, devices_, scope, true, is_virtual);
-    finish();
-    return std::vector<Nothing>(replicas.size());
+    return std::vector<Nothing>(finish());
   } else {
     auto outputs = apply_within(replicas, inputs, devices_, scope, true, is_virtual);
     finish();
@@ -253,7 +268,9 @@ auto Call::parallel_apply(const M& module, const std::vector<M>& replicas,
   }
 }
 
-template <class R> auto Call::gather(const std::vector<R>& outputs) const {
+template <class R>
+auto Call::gather(const std::vector<R>& outputs) const
+    -> std::conditional_t<std::is_same_v<R, Nothing>, void, R> {
   if constexpr (std::is_same_v<R, Nothing>) {
     return;
   } else if constexpr (Tree<R>) {
@@ -261,7 +278,6 @@ template <class R> auto Call::gather(const std::vector<R>& outputs) const {
     return with_leaves(outputs.front(), leaves);
   } else {
     cannot_gather(braid::detail::signature<R>());
-    return R(outputs.front());
   }
 }
 

@@ -9,7 +9,7 @@
 namespace braid {
 
 enum class ActivationOp : std::uint8_t {
-#define BRAID_ACTIVATION(name, a, b, c) name,
+#define BRAID_ACTIVATION(name) name,
 #include <braid/core/internal/activation.def>
 };
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <braid/core/int_list.hpp>
 #include <braid/core/internal/tree/fields.hpp>
 #include <braid/core/tensor.hpp>
 
@@ -25,6 +26,7 @@ template <> inline constexpr bool plain<std::string_view> = true;
 template <> inline constexpr bool plain<const char*> = true;
 template <> inline constexpr bool plain<Device> = true;
 template <> inline constexpr bool plain<Shape> = true;
+template <> inline constexpr bool plain<IntList> = true;
 
 /// The kinds of leaves: a Tensor (moved and replicated), an nn::Parameter (also trained and saved),
 /// an nn::Buffer (also saved).

@@ -26,8 +26,8 @@ template <class K> Name key_name(const K& key) {
 
 template <class T> constexpr void check_struct() {
   static_assert(lists_own<T>(),
-                "braid: this struct inherits BRAID_FIELDS from its base and does not list its own "
-                "fields; write BRAID_FIELDS_OF(Base, own, fields)");
+                "braid: this struct inherits BRAID_FIELDS from its base and lists none of its own; "
+                "write BRAID_FIELDS_OF(Base, own, fields)");
   static_assert(
       lists_all<T>(),
       "braid: a member that can hold tensors is missing from BRAID_FIELDS of this struct");

@@ -1,0 +1,2 @@
+#pragma once
+#error "braid: braid/core/backend.hpp is now braid/core/internal/backend.hpp"
