@@ -28,7 +28,7 @@ Clock::time_point after(double seconds) {
 }
 
 /// What rank 0 tells the others under MPI.
-struct Meeting {
+struct StoreAddress {
   std::array<char, 64> address{};
   std::array<char, 32> token{};
   std::int64_t port = 0;
@@ -181,7 +181,7 @@ std::shared_ptr<Store> Process::State::meet_by_engine(HostEngine& engine, const 
   const std::string name = host_name();
   std::copy(name.begin(), name.end(), host.begin());
   std::vector<std::array<char, 64>> hosts(static_cast<std::size_t>(launch.size));
-  Meeting meeting;
+  StoreAddress store_at;
   std::shared_ptr<Store> store;
   std::string error;
   try {
@@ -194,10 +194,11 @@ std::shared_ptr<Store> Process::State::meet_by_engine(HostEngine& engine, const 
           address = outward_address();
         const std::string token = wire::random_bytes();
         store = serve(launch, address, 0, token);
-        std::copy_n(address.text.begin(), std::min(address.text.size(), meeting.address.size() - 1),
-                    meeting.address.begin());
-        std::copy(token.begin(), token.end(), meeting.token.begin());
-        meeting.port = server->port();
+        std::copy_n(address.text.begin(),
+                    std::min(address.text.size(), store_at.address.size() - 1),
+                    store_at.address.begin());
+        std::copy(token.begin(), token.end(), store_at.token.begin());
+        store_at.port = server->port();
       } catch (const Error& e) {  // the others learn it by the port 0
         error = e.what();
       }
@@ -205,17 +206,17 @@ std::shared_ptr<Store> Process::State::meet_by_engine(HostEngine& engine, const 
     std::vector<std::string> names;
     for (const auto& h : hosts) names.emplace_back(h.data());
     find_local(launch, names);
-    collectives.broadcast(&meeting, sizeof meeting, 0);
+    collectives.broadcast(&store_at, sizeof store_at, 0);
   } catch (const Stopped&) {
     throw CommTimeoutError(
         str("Process: the ranks have not met over MPI within ", seconds_text(launch.timeout)));
   }
   if (!error.empty()) throw CommError(error);
-  if (meeting.port == 0) throw CommError("Process: rank 0 could not open its store");
+  if (store_at.port == 0) throw CommError("Process: rank 0 could not open its store");
   if (launch.rank == 0) return store;
   return std::make_shared<StoreClient>(
-      resolve(meeting.address.data()), static_cast<int>(meeting.port),
-      std::string(meeting.token.begin(), meeting.token.end()), launch.rank, launch.size,
+      resolve(store_at.address.data()), static_cast<int>(store_at.port),
+      std::string(store_at.token.begin(), store_at.token.end()), launch.rank, launch.size,
       after(launch.timeout), request_limit(launch.timeout));
 }
 

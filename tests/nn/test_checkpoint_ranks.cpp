@@ -18,9 +18,9 @@ namespace {
 using Values = std::vector<std::int64_t>;
 
 /// Where the threads exchange values. A rank that has left, or a call that is cut, ends it.
-class Meeting {
+class Exchange {
  public:
-  explicit Meeting(int size, int cut = -1) : size_(size), cut_(cut), values_(size_) {}
+  explicit Exchange(int size, int cut = -1) : size_(size), cut_(cut), values_(size_) {}
   [[nodiscard]] training::CheckpointRanks ranks(int rank) {
     return {.rank = rank, .size = size_, .gather = [this, rank](std::span<const std::int64_t> v) {
               return gather(rank, v);
@@ -79,7 +79,7 @@ template <class F> std::vector<std::string> on_ranks(int size, const F& f) {
 }
 
 struct Ranks {
-  explicit Ranks(int size, int cut = -1) : meeting(size, cut) {
+  explicit Ranks(int size, int cut = -1) : exchange(size, cut) {
     for (int r = 0; r < size; ++r) runs.emplace_back(static_cast<std::uint64_t>(10 + r));
   }
   [[nodiscard]] int size() const { return static_cast<int>(runs.size()); }
@@ -87,13 +87,13 @@ struct Ranks {
   /// Calls f with a checkpoint of each rank's model and optimizer.
   template <class F> std::vector<std::string> with(const TemporaryFolder& folder, const F& f) {
     return on_ranks(size(), [&](int rank) {
-      training::Checkpoint checkpoint({.folder = folder.path(), .ranks = meeting.ranks(rank)},
+      training::Checkpoint checkpoint({.folder = folder.path(), .ranks = exchange.ranks(rank)},
                                       run(rank).model, run(rank).optimizer);
       f(rank, checkpoint);
     });
   }
   std::deque<Run> runs;
-  Meeting meeting;
+  Exchange exchange;
 };
 
 std::size_t weight_bits(const Run& run) {
@@ -142,10 +142,10 @@ TEST_CASE("checkpoint: of three ranks is loaded by one, two, three or four",
 TEST_CASE("checkpoint: a rank that cannot save, or is at another step, stops all",
           "[training][checkpoint][ranks][errors]") {
   const TemporaryFolder folder;
-  Meeting meeting(3);
+  Exchange exchange(3);
   std::vector<nn::Linear> none, one{nn::Linear(2, 2)};
   auto thrown = on_ranks(3, [&](int rank) {
-    training::Checkpoint c({.folder = folder.path(), .ranks = meeting.ranks(rank)},
+    training::Checkpoint c({.folder = folder.path(), .ranks = exchange.ranks(rank)},
                            rank == 2 ? none : one);
     c.save();
   });
@@ -156,7 +156,7 @@ TEST_CASE("checkpoint: a rank that cannot save, or is at another step, stops all
   CHECK(matches(thrown[2], "ArgumentError: *got a tree without tensors"));
   Ranks ranks(3);
   thrown = on_ranks(3, [&](int rank) {
-    training::Checkpoint c({.folder = folder.path(), .ranks = ranks.meeting.ranks(rank)},
+    training::Checkpoint c({.folder = folder.path(), .ranks = ranks.exchange.ranks(rank)},
                            ranks.run(rank).loader);
     auto at = ranks.run(rank).loader.begin();
     if (rank == 1) ++at;
@@ -181,7 +181,7 @@ TEST_CASE("checkpoint: a rank that ends between any two calls leaves the old one
           std::vector<std::string>(2));
     Ranks second(2, cut);
     const auto thrown = second.with(folder, [](int, training::Checkpoint& c) { c.save(); });
-    CHECK(second.meeting.calls() == std::min(cut + 1, kCalls));
+    CHECK(second.exchange.calls() == std::min(cut + 1, kCalls));
     for (const std::string& t : thrown)
       CHECK(matches(t, cut < kCalls ? "CommError: gather: expected all ranks, got fewer" : ""));
     std::vector<std::string> names{"step-00000001"};
@@ -201,7 +201,7 @@ TEST_CASE("checkpoint: a rank that fails before it confirms: nothing is committe
   Ranks ranks(3);
   const auto thrown = ranks.with(folder, [&](int rank, training::Checkpoint& c) {
     if (rank != 1) return c.save();
-    ranks.meeting.leave();
+    ranks.exchange.leave();
     throw Error("rank 1 ends");
   });
   CHECK(matches(thrown[0], "CommError: *"));
@@ -246,7 +246,7 @@ TEST_CASE("checkpoint: what one rank cannot load changes nothing on the others",
   const Warnings warnings;
   auto thrown = on_ranks(2, [&](int rank) {
     training::Checkpoint c({.folder = rank == 0 ? folder.path() : elsewhere.path(),
-                            .ranks = ranks.meeting.ranks(rank)},
+                            .ranks = ranks.exchange.ranks(rank)},
                            ranks.run(rank).model, ranks.run(rank).optimizer);
     check(c.load_latest(), "found");
   });
@@ -258,7 +258,7 @@ TEST_CASE("checkpoint: what one rank cannot load changes nothing on the others",
   nn::Linear other(2, 2);
   thrown = on_ranks(2, [&](int rank) {
     const training::CheckpointOptions options{.folder = folder.path(),
-                                              .ranks = ranks.meeting.ranks(rank)};
+                                              .ranks = ranks.exchange.ranks(rank)};
     if (rank == 0)
       training::Checkpoint(options, ranks.run(0).model, ranks.run(0).optimizer).load_latest();
     else training::Checkpoint(options, other, ranks.run(1).optimizer).load_latest();

@@ -173,7 +173,7 @@ while ((kills < least)); do
     ((${#left[@]} == 0)) || fail "processes are left: ${left[*]}"
     grep -qs 'a damaged checkpoint' "$work"/output* && fail "a damaged checkpoint"
     if ((status == 0)); then
-      # done, although perhaps a rank was hit after its last collective
+      # done, although a rank may have been hit after its last collective
       grep -qs '^finished' "$work"/output* || fail "status 0, but rank 0 has not finished"
       window=$((window * 2 / 3 + 1))
       break

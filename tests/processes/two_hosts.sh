@@ -42,7 +42,7 @@ for host in 1 2; do
   ip -n "$name-$host" addr add "$net$host/24" dev "v$$-$host"
   ip -n "$name-$host" link set "v$$-$host" up
   ip -n "$name-$host" link set lo up
-  # a burst of at least one packet of the largest size that the kernel hands to the device
+  # a burst of at least one packet of the largest size that the kernel gives the device
   [[ -z $rate ]] || tc -n "$name-$host" qdisc add dev "v$$-$host" root tbf rate "$rate" \
     burst 128kb latency 50ms
 done
