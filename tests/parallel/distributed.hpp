@@ -15,16 +15,6 @@ using Ranks = std::shared_ptr<parallel::ProcessCommunicator>;
 using parallel::DistributedDataParallel;
 using parallel::DistributedOptions;
 
-/// For threads of ranks: reports by an exception, which Catch2's macros cannot do there.
-inline void expect(bool ok, const std::string& what) {
-  if (!ok) throw Error("expected " + what);
-}
-/// Throws unless both have the same elements.
-inline void same(const Tensor& got, const Tensor& want) {
-  expect(got.dtype() == want.dtype() && got.shape() == want.shape(), "the same shape and dtype");
-  expect(got.to_vector<double>() == want.to_vector<double>(), "the same elements");
-}
-
 /// Runs f on `n` ranks, as on_ranks. With `devices_each`, rank r has the device r * devices_each.
 /// The error of every rank is kept in `errors`, if that is given, else the first one is rethrown.
 inline void on_world(int n, const std::function<void(const Ranks&)>& f, int devices_each = 1,
