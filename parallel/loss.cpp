@@ -27,6 +27,9 @@ LossSum total(std::span<const LossSum> parts, Device device) {
   }
   return {cat(sums).sum(), cat(counts).sum()};
 }
+LossSum total(const std::vector<LossSum>& parts, Device device) {
+  return total(std::span<const LossSum>(parts), device);
+}
 
 Tensor weighted_mean(const Tensor& means, std::span<const std::int64_t> rows) {
   if (!is_floating(means.dtype()))
@@ -43,6 +46,9 @@ Tensor weighted_mean(const Tensor& means, std::span<const std::int64_t> rows) {
   std::vector<double> shares;
   for (const std::int64_t n : rows) shares.push_back(static_cast<double>(n) / all);
   return (means * tensor(shares, {.device = means.device(), .dtype = means.dtype()})).sum();
+}
+Tensor weighted_mean(const Tensor& means, const std::vector<std::int64_t>& rows) {
+  return weighted_mean(means, std::span<const std::int64_t>(rows));
 }
 
 }  // namespace braid::parallel

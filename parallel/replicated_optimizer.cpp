@@ -52,7 +52,8 @@ bool sum_gradients(ReplicatedParameters& replicas) {
   return !which.empty();
 }
 
-void step_together(ReplicatedParameters& replicas, std::span<optim::Optimizer* const> optimizers) {
+void step_together(ReplicatedParameters& replicas,
+                   const std::vector<optim::Optimizer*>& optimizers) {
   const NoGrad guard;
   if (replicas.inconsistent())
     throw Error(

@@ -94,4 +94,17 @@ void clip_grad_value_(std::span<const Tensor> parameters, double clip_value) {
   for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i].copy_(clipped[i]);
 }
 
+Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type,
+                      bool error_if_nonfinite) {
+  return get_total_norm(std::span<const Tensor>(tensors), norm_type, error_if_nonfinite);
+}
+Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
+                       bool error_if_nonfinite) {
+  return clip_grad_norm_(std::span<const Tensor>(parameters), max_norm, norm_type,
+                         error_if_nonfinite);
+}
+void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {
+  clip_grad_value_(std::span<const Tensor>(parameters), clip_value);
+}
+
 }  // namespace braid::optim

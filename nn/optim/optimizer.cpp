@@ -25,6 +25,11 @@ void check_writable(const char* name, const TensorImpl& p, std::size_t i) {
 
 }  // namespace
 
+void detail::Joined::add(const std::vector<Tensor>& of_group, std::size_t group) {
+  parameters.insert(parameters.end(), of_group.begin(), of_group.end());
+  group_of.resize(parameters.size(), group);
+}
+
 void detail::check_at_least_0(const char* name, const char* what, double value) {
   if (!(value >= 0) || std::isinf(value))
     throw ArgumentError(str(name, ": expected ", what, " >= 0, got ", value));

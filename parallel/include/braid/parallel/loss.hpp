@@ -28,9 +28,7 @@ namespace braid::parallel {
 ///       parallel::total(model.replicas(x, labels), device).mean().backward();
 ///     }
 [[nodiscard]] LossSum total(std::span<const LossSum> parts, Device device);
-[[nodiscard]] inline LossSum total(const std::vector<LossSum>& parts, Device device) {
-  return total(std::span<const LossSum>(parts), device);
-}
+[[nodiscard]] LossSum total(const std::vector<LossSum>& parts, Device device);
 
 /// Returns the mean over a batch from the means of its chunks: Σ means[i] rows[i] / Σ rows. The
 /// plain mean of the means differs from it if the chunks differ in size.
@@ -40,9 +38,6 @@ namespace braid::parallel {
 /// rows      m numbers >= 0, not all of them 0: those of `chunk_sizes` without the empty chunks
 /// Throws    ShapeError for another number of means; DTypeError; ArgumentError for other rows
 [[nodiscard]] Tensor weighted_mean(const Tensor& means, std::span<const std::int64_t> rows);
-[[nodiscard]] inline Tensor weighted_mean(const Tensor& means,
-                                          const std::vector<std::int64_t>& rows) {
-  return weighted_mean(means, std::span<const std::int64_t>(rows));
-}
+[[nodiscard]] Tensor weighted_mean(const Tensor& means, const std::vector<std::int64_t>& rows);
 
 }  // namespace braid::parallel

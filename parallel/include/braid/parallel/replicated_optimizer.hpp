@@ -16,7 +16,8 @@ bool sum_gradients(ReplicatedParameters& replicas);
 /// Takes one step of every optimizer, each on its device, with the summed gradients. An exception
 /// leaves all parameters unchanged, unless a device fails while it writes. Then every later step
 /// throws, until the optimizers' states are loaded.
-void step_together(ReplicatedParameters& replicas, std::span<optim::Optimizer* const> optimizers);
+void step_together(ReplicatedParameters& replicas,
+                   const std::vector<optim::Optimizer*>& optimizers);
 }  // namespace detail
 
 /// Replicates the optimizer of a DataParallel: as long as it lives, every device keeps the weights

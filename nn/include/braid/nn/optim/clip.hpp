@@ -5,7 +5,8 @@
 #include <braid/core/tensor.hpp>
 
 // Gradient clipping, to be called between backward and step. Parameters without a gradient are
-// skipped.
+// skipped. The overloads for vectors are not inline: a span made from a vector costs each source
+// file compile time.
 namespace braid::optim {
 
 /// Returns the p-norm of all elements of all tensors as one number. norm_type may be any p > 0,
@@ -19,10 +20,8 @@ namespace braid::optim {
 ///           device)
 [[nodiscard]] Tensor get_total_norm(std::span<const Tensor> tensors, double norm_type = 2,
                                     bool error_if_nonfinite = false);
-[[nodiscard]] inline Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type = 2,
-                                           bool error_if_nonfinite = false) {
-  return get_total_norm(std::span<const Tensor>(tensors), norm_type, error_if_nonfinite);
-}
+[[nodiscard]] Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type = 2,
+                                    bool error_if_nonfinite = false);
 
 /// Scales the gradients in place by min(1, max_norm / (norm + 1e-6)), as PyTorch does, so that
 /// their total norm is at most max_norm. Returns the norm before scaling. Everything is checked
@@ -35,18 +34,13 @@ namespace braid::optim {
 ///     optimizer.step();
 Tensor clip_grad_norm_(std::span<const Tensor> parameters, double max_norm, double norm_type = 2,
                        bool error_if_nonfinite = false);
-inline Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
-                              double norm_type = 2, bool error_if_nonfinite = false) {
-  return clip_grad_norm_(std::span<const Tensor>(parameters), max_norm, norm_type,
-                         error_if_nonfinite);
-}
+Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2,
+                       bool error_if_nonfinite = false);
 
 /// Clamps every element of the gradients to [-clip_value, clip_value], in place. NaN stays NaN.
 ///
 /// Throws    ArgumentError if clip_value is negative or NaN
 void clip_grad_value_(std::span<const Tensor> parameters, double clip_value);
-inline void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {
-  clip_grad_value_(std::span<const Tensor>(parameters), clip_value);
-}
+void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
 
 }  // namespace braid::optim

@@ -233,15 +233,12 @@ namespace detail {
 struct Joined {
   std::vector<Tensor> parameters;
   std::vector<std::size_t> group_of;
+  void add(const std::vector<Tensor>& of_group, std::size_t group);
 };
 template <class Options>
 [[nodiscard]] Joined join_groups(const std::vector<ParameterGroup<Options>>& groups) {
   Joined all;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    all.parameters.insert(all.parameters.end(), groups[g].parameters.begin(),
-                          groups[g].parameters.end());
-    all.group_of.resize(all.parameters.size(), g);
-  }
+  for (std::size_t g = 0; g < groups.size(); ++g) all.add(groups[g].parameters, g);
   return all;
 }
 template <class Options>
