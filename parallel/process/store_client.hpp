@@ -1,4 +1,5 @@
 #pragma once
+#include <condition_variable>
 #include <mutex>
 #include <string>
 
@@ -33,11 +34,16 @@ class StoreClient final : public Store {
   /// Returns the answer: status, age, value.
   std::string request(wire::Op op, std::string_view key, std::string_view a = {},
                       std::string_view b = {});
+  /// The time in which one thread uses the connection.
+  class Turn;
+
   const std::string where_;
   const double limit_;
-  std::timed_mutex mutex_;
-  Socket socket_;
-  std::string broken_;  // why the connection has ended; with the mutex
+  std::mutex mutex_;
+  std::condition_variable turn_ended_;
+  bool used_ = false;   // by the thread that has the turn; with the mutex
+  Socket socket_;       // by turns
+  std::string broken_;  // why the connection has ended; likewise
 };
 
 }  // namespace braid::parallel::process

@@ -211,7 +211,7 @@ TEST_CASE("distributed: D8 no_sync accumulates, the next backward reduces the su
     CHECK(numbers(local[0][0]) != numbers(local[1][0]));
     reduced.check_equal();
     Mlp alone = placed_on(seeded<Mlp>(), device(0));
-    for (const std::uint64_t seed : {1, 2, 3}) alone(inputs(8, seed)).mean().backward();
+    for (const std::uint64_t seed : {1u, 2u, 3u}) alone(inputs(8, seed)).mean().backward();
     check_close(reduced[0], gradients_of(parameters(alone)), {1e-6, 1e-6});
   }
 }

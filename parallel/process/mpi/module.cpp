@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -309,6 +310,11 @@ void* open(const BraidEngineOpen* options, BraidEngineText error) {
     check("MPI_Finalized", MPI_Finalized(&ended));
     if (ended != 0) throw Failure{"MPI has been finalized"};
     if (ready == 0) {
+#ifdef OPEN_MPI
+      // Over TCP, Open MPI 4.1 sends large messages in two halves, whose control messages wait
+      // behind the data of the other direction: an exchange takes longer. 1: plain sends.
+      (void)::setenv("OMPI_MCA_btl_tcp_flags", "1", 0);
+#endif
       check("MPI_Init_thread", MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
       finalizes = true;
     } else {
