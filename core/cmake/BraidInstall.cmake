@@ -18,6 +18,7 @@ install(TARGETS braid EXPORT braid-targets COMPONENT braid
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 get_property(engines GLOBAL PROPERTY BRAID_ENGINES)
 if(engines)
+  add_dependencies(braid ${engines})  # so that `--target braid` builds all that is installed
   install(TARGETS ${engines} COMPONENT braid LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/braid)
 endif()
 install(EXPORT braid-targets NAMESPACE braid:: DESTINATION ${package_dir} COMPONENT braid)
