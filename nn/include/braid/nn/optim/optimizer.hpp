@@ -57,14 +57,17 @@ inline constexpr auto kFieldNames = [] {
 }  // namespace detail
 
 /// Declares the state of an optimizer, once: BRAID_OPTIMIZER_STATE(.m = "exp_avg"). Must be public.
-#define BRAID_OPTIMIZER_STATE(...)                                              \
-  static constexpr ::braid::optim::detail::StateNames braid_state{__VA_ARGS__}; \
-  auto braid_fields() { return fields_of<braid_state>(*this); }                 \
-  auto braid_fields() const { return fields_of<braid_state>(*this); }           \
-  static constexpr ::std::string_view braid_names() {                           \
-    constexpr auto& text = ::braid::optim::detail::kFieldNames<braid_state>;    \
-    return {text.data(), text.size()};                                          \
-  }                                                                             \
+// Templates, so that only a program that saves an optimizer compiles them.
+#define BRAID_OPTIMIZER_STATE(...)                                                             \
+  static constexpr ::braid::optim::detail::StateNames braid_state{__VA_ARGS__};                \
+  template <auto& state = braid_state> auto braid_fields() { return fields_of<state>(*this); } \
+  template <auto& state = braid_state> auto braid_fields() const {                             \
+    return fields_of<state>(*this);                                                            \
+  }                                                                                            \
+  template <auto& state = braid_state> static constexpr ::std::string_view braid_names() {     \
+    constexpr auto& text = ::braid::optim::detail::kFieldNames<state>;                         \
+    return {text.data(), text.size()};                                                         \
+  }                                                                                            \
   void braid_owner() const {}
 
 /// Parameters with their own options:

@@ -28,8 +28,9 @@ class Schedule {
   /// Sets the optimizer's rates to lr(…). Called after the state was loaded.
   virtual void restore();
 
-  auto braid_fields() { return std::tie(base_lr_, lr_, steps_); }
-  auto braid_fields() const { return std::tie(base_lr_, lr_, steps_); }
+  // templates, so that only a program that saves a schedule compiles them
+  template <class = void> auto braid_fields() { return std::tie(base_lr_, lr_, steps_); }
+  template <class = void> auto braid_fields() const { return std::tie(base_lr_, lr_, steps_); }
   static constexpr std::string_view braid_names() { return "base_lr, lr, steps"; }
   void braid_owner() const {}
 
@@ -74,8 +75,8 @@ template <class Options> class ScheduleOf final : public CurveSchedule {
   ScheduleOf(Optimizer& optimizer, const Options& options)
       : CurveSchedule(optimizer, Curve(options)) {}
 
-  auto braid_fields() { return Schedule::braid_fields(); }
-  auto braid_fields() const { return Schedule::braid_fields(); }
+  template <class = void> auto braid_fields() { return Schedule::braid_fields(); }
+  template <class = void> auto braid_fields() const { return Schedule::braid_fields(); }
   static constexpr std::string_view braid_names() { return Schedule::braid_names(); }
   void braid_owner() const {}
 };
@@ -101,8 +102,8 @@ class OneCycleSchedule final : public CurveSchedule {
   void step() override;
   void restore() override;
 
-  auto braid_fields() { return Schedule::braid_fields(); }
-  auto braid_fields() const { return Schedule::braid_fields(); }
+  template <class = void> auto braid_fields() { return Schedule::braid_fields(); }
+  template <class = void> auto braid_fields() const { return Schedule::braid_fields(); }
   static constexpr std::string_view braid_names() { return Schedule::braid_names(); }
   void braid_owner() const {}
 
@@ -118,8 +119,8 @@ class ChainedSchedule final : public Schedule {
   /// Advances by one step and sets the optimizer's rates.
   void step();
 
-  auto braid_fields() { return Schedule::braid_fields(); }
-  auto braid_fields() const { return Schedule::braid_fields(); }
+  template <class = void> auto braid_fields() { return Schedule::braid_fields(); }
+  template <class = void> auto braid_fields() const { return Schedule::braid_fields(); }
   static constexpr std::string_view braid_names() { return Schedule::braid_names(); }
   void braid_owner() const {}
 
@@ -152,8 +153,10 @@ class PlateauSchedule final : public Schedule {
   /// To be called with the metric of each epoch (or of each evaluation).
   void step(double metric);
 
-  auto braid_fields() { return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_)); }
-  auto braid_fields() const {
+  template <class = void> auto braid_fields() {
+    return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_));
+  }
+  template <class = void> auto braid_fields() const {
     return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_));
   }
   static constexpr std::string_view braid_names() { return "base_lr, lr, steps, best, counts"; }
