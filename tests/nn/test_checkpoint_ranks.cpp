@@ -20,7 +20,8 @@ using Values = std::vector<std::int64_t>;
 /// Where the threads exchange values. A rank that has left, or a call that is cut, ends it.
 class Exchange {
  public:
-  explicit Exchange(int size, int cut = -1) : size_(size), cut_(cut), values_(size_) {}
+  explicit Exchange(int size, int cut = -1)
+      : size_(size), cut_(cut), values_(static_cast<std::size_t>(size)) {}
   [[nodiscard]] training::CheckpointRanks ranks(int rank) {
     return {.rank = rank, .size = size_, .gather = [this, rank](std::span<const std::int64_t> v) {
               return gather(rank, v);
