@@ -9,6 +9,7 @@
 
 #include "copies.hpp"
 #include "process/header.hpp"
+#include "process/short_slices.hpp"
 
 namespace braid::parallel::process {
 namespace {
@@ -94,6 +95,7 @@ std::int32_t Core::poll(void* core) noexcept {
 }
 
 void Core::loop() {
+  request_short_slices();
   for (;;) {
     std::shared_ptr<Call> call;
     auto pause = std::chrono::microseconds(20);
