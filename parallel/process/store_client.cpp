@@ -19,6 +19,7 @@ constexpr std::size_t kValueAt = 9;  // in an answer, after status and age
 StoreClient::StoreClient(const Address& address, int port, const std::string& token, int rank,
                          int size, Clock::time_point deadline, double limit)
     : where_(str(address.text, " port ", port)), limit_(limit) {
+  wire::check_token(address, token, "connect to");
   socket_ = connect_to(address, port, deadline);
   const auto fail = [&](const std::string& why) -> CommError {
     return CommError(str("rank ", rank, ": the store of rank 0 at ", where_, ": ", why));

@@ -135,7 +135,8 @@ ranks() {
   # Gloo and the store listen on the network that joins the nodes: only with a token.
   (
     [[ ${options[*]} != --mpi=none ]] || export BRAID_INTERFACE=eth0 BRAID_TOKEN=$token
-    enter 1 timeout 120 srun --unbuffered "${options[@]}" --kill-on-bad-exit=1 --nodes=2 --ntasks="$size" "$@"
+    enter 1 timeout 120 srun --unbuffered --kill-on-bad-exit=1 --nodes=2 --ntasks="$size" \
+      "${options[@]}" "$@"
   )
 }
 
@@ -183,6 +184,14 @@ for mode in "${modes[@]}"; do
 done
 
 failed=0
+# Beyond one machine the store wants a token.
+(unset BRAID_TOKEN && enter 1 timeout 60 srun --mpi=none -N2 -n2 "$rank_program" alone 5) \
+  >"$work/ranks.log" 2>&1 && die "no token: no error"
+text='expected a token of at least 32 characters (BRAID_TOKEN, the same on all ranks)'
+grep -F "$text" "$work/ranks.log" | sort >"$work/token.log"
+(($(wc -l <"$work/token.log") == 2)) || die "no token: expected two errors"
+echo "gloo: $(head -n 1 "$work/token.log")"
+
 for option in '' --deterministic; do
   arguments=(${option:+"$option"})
   "$program" "${arguments[@]}" >"$work/alone.log" 2>&1 || die "the tutorial alone"
