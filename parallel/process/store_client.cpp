@@ -25,9 +25,9 @@ StoreClient::StoreClient(const Address& address, int port, const std::string& to
     return CommError(str("rank ", rank, ": the store of rank 0 at ", where_, ": ", why));
   };
   try {
-    const std::string hello = receive(socket_, wire::kHello, deadline);
-    if (!hello.starts_with(wire::kMagic)) throw fail("another program listens there");
-    const std::string server_nonce = hello.substr(wire::kMagic.size()),
+    if (receive(socket_, wire::kMagic.size(), deadline) != wire::kMagic)
+      throw fail("another program listens there");
+    const std::string server_nonce = receive(socket_, wire::kNonce, deadline),
                       nonce = wire::random_bytes();
     const auto r = static_cast<std::uint32_t>(rank), n = static_cast<std::uint32_t>(size);
     std::string reply(wire::kMagic);
