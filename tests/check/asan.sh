@@ -85,12 +85,14 @@ cp tests/goldens/numpy/{f4.npy,fortran.npy,stored.npz,deflated.npz} build/check/
   printf '{"format":1,"braid":"0.1.0","step":7,'
   printf '"files":[{"name":"model.safetensors","bytes":5,"crc32c":6}]}'
 } >build/check/fuzz/manifest/good
-# an odd first byte: after a greeting; then set("a", "b"), get("a")
+# An odd first byte: after a greeting. set a 1, get a, add a 2, compare_set a 3 b, append a c.
 {
-  printf '\1\377\17\0\0\0\1\1\0\0\0a\1\0\0\0b\0\0\0\0'
-  printf '\16\0\0\0\2\1\0\0\0a\0\0\0\0\0\0\0\0'
+  printf '\1\377\17\0\0\0\1\1\0\0\0a\1\0\0\0001\0\0\0\0\16\0\0\0\2\1\0\0\0a\0\0\0\0\0\0\0\0'
+  printf '\26\0\0\0\3\1\0\0\0a\10\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0'
+  printf '\20\0\0\0\4\1\0\0\0a\1\0\0\0003\1\0\0\0b\17\0\0\0\5\1\0\0\0a\1\0\0\0c\0\0\0\0'
 } >build/check/fuzz/store/requests
 printf '\0\377BRAIDKV1\1\0\0\0\3\0\0\0%064d' 0 >build/check/fuzz/store/greeting
+printf '\2\377\1\0\0\0\4\0\0\0' >build/check/fuzz/store/rank
 together "fuzz safetensors" "fuzz idx"
 together "fuzz manifest" "fuzz npy"
 fuzz store

@@ -1,6 +1,7 @@
-// Input: any bytes. The store of rank 0 takes them from a peer: as they are, or, if the first one
-// is odd, after a good greeting, so that they are requests. Bytes that are no message disconnect
-// the peer, a refusal is an answer, and no byte more than the limits is kept.
+// Input: any bytes. The store of rank 0 takes them from a peer: as they are; if the first one is
+// odd, after a good greeting, so that they are requests; or they are the rank and the size in a
+// greeting whose proof is good. Bytes that are no message disconnect the peer, a refusal is an
+// answer, and no byte more than the limits is kept.
 #include "fuzz.hpp"
 #include "process/store_session.hpp"
 
@@ -9,7 +10,7 @@ using namespace braid::parallel::process;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
-  const bool greeted = data[0] % 2 != 0;
+  const bool greeted = data[0] % 2 != 0, names_rank = data[0] % 4 == 2 && size >= 10;
   const std::size_t most = 1 + data[1];  // bytes at a time
   std::string_view rest(reinterpret_cast<const char*>(data) + 2, size - 2);
 
@@ -19,13 +20,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   StoreSession session(server, nonce);
   fuzz::require(session.out == std::string(wire::kMagic) + nonce);
   session.out.clear();
-  if (greeted) {
+  if (greeted || names_rank) {
+    wire::Reader reader(rest);
+    const std::uint32_t rank = greeted ? 1 : reader.u32(), ranks = greeted ? 3 : reader.u32();
     std::string reply(wire::kMagic);
-    wire::put_u32(reply, 1);
-    wire::put_u32(reply, 3);
-    reply += mine + wire::proof("token", "client", nonce, mine, 1, 3);
+    wire::put_u32(reply, rank);
+    wire::put_u32(reply, ranks);
+    reply += mine + wire::proof("token", "client", nonce, mine, rank, ranks);
     fuzz::require(session.wanted() == wire::kReply && session.take(reply));
-    fuzz::require(session.rank() == 1 && session.out.size() == 1 + wire::kProof);
+    const bool good = rank == 1 && ranks == 3;
+    fuzz::require(session.rank() == (good ? 1 : -1) && session.refused() == !good);
+    fuzz::require(good ? session.out.size() == 1 + wire::kProof
+                       : session.out.size() > 5 && session.out.size() <= 5 + wire::kMaxRefusal);
     session.out.clear();
   }
   while (!rest.empty() && !session.refused()) {

@@ -146,18 +146,23 @@ TEST_CASE("store: a rank that does not belong to the job is refused", "[process]
   CHECK_THROWS_TEXT(CommError, "rank 0 cannot listen: port * of 127.0.0.1 is in use by another",
                     (void)listen_on(kLoopback, port));
   // beyond loopback: one network, and a token that cannot be guessed, at both ends
-  const Address outside{"192.0.2.1", false};
+  const auto serve = [&](const char* address, const std::string& token) {
+    StoreServerOptions options;
+    options.address = {address, false};
+    options.token = token;
+    const StoreServer server(served.store, std::move(options));
+  };
   const std::string text = "store: expected a token of at least 32 characters (BRAID_TOKEN*";
   CHECK_THROWS_TEXT(ArgumentError, text + "to listen on 192.0.2.1, got none",
-                    StoreServer(served.store, {outside, 0, 2}));
+                    serve("192.0.2.1", ""));
   CHECK_THROWS_TEXT(ArgumentError, text + "to listen on 192.0.2.1, got 31",
-                    StoreServer(served.store, {outside, 0, 2, std::string(31, 't')}));
+                    serve("192.0.2.1", std::string(31, 't')));
   CHECK_THROWS_TEXT(ArgumentError, text + "to connect to 192.0.2.1, got none",
-                    StoreClient(outside, port, "", 1, 2, soon(), 1));
+                    StoreClient({"192.0.2.1", false}, port, "", 1, 2, soon(), 1));
   for (const char* const any : {"0.0.0.0", "::"})
     CHECK_THROWS_TEXT(ArgumentError,
-                      "store: expected one network's*" + std::string(any) + ", which",
-                      StoreServer(served.store, {{any, false}, 0, 2, std::string(32, 't')}));
+                      "store: expected one network's*" + std::string(any) + ", which is every one",
+                      serve(any, std::string(32, 't')));
   one->set("still", "here");
 }
 
