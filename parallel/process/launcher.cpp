@@ -42,7 +42,12 @@ constexpr Variables kVariables[] = {
     {LaunchedBy::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""},
 };
 
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
 void set_from(Launch& launch, const Variables& v) {
+  for (const char* const name : {v.rank, v.size})
+    if (is_set(name) && text_of(name).empty())
+      throw ArgumentError(str(name, ": expected a number, or that it is not set, got ''"));
   const std::optional<int> size = number_of(v.size, 1, kMostRanks);
   const std::optional<int> rank = number_of(v.rank, 0, kMostRanks - 1);
   if (v.by == LaunchedBy::variables && rank.has_value() != size.has_value())
@@ -93,6 +98,11 @@ Launch read_launch(const ProcessOptions& options) {
   }
   for (const Variables& v : kVariables)
     if (launch.by == LaunchedBy::nobody) set_from(launch, v);
+  // A process manager whose number of ranks is not known. SLURM_PROCID is set in batch files, too.
+  for (const Variables& v : kVariables)
+    if (launch.by == LaunchedBy::nobody && v.by != LaunchedBy::slurm && is_set(v.rank))
+      throw ArgumentError(
+          str(v.rank, ": expected the number of ranks in ", v.size, " too, got none"));
   if (options.local_rank) launch.local_rank = options.local_rank;
   if (launch.local_rank && *launch.local_rank < 0)
     throw ArgumentError(str("Process: local_rank: expected at least 0, got ", *launch.local_rank));

@@ -161,6 +161,11 @@ std::string find_module(const std::string& name, std::string& tried) {
   return {};
 }
 
+const char* package_of(const std::string& name) {
+  if (name == "gloo") return "libgloo-dev";
+  return name == "mpi_openmpi" ? "libopenmpi-dev" : "libmpich-dev";
+}
+
 }  // namespace
 
 bool has_module(const std::string& name) {
@@ -173,8 +178,8 @@ const BraidEngineTable& open_module(const std::string& name) {
   const std::string file = find_module(name, tried);
   if (file.empty())
     throw CommError(str("engine ", name, ": expected braid_", name, ".so in one of ", tried,
-                        ", got none; it is built where the library's package is installed, and "
-                        "BRAID_MODULE_PATH names its folder"));
+                        ", got none; it is built where Debian's ", package_of(name),
+                        " or its like is installed, and BRAID_MODULE_PATH names its folder"));
   void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const why = ::dlerror();

@@ -19,14 +19,15 @@ constexpr std::size_t kValueAt = 9;  // in an answer, after status and age
 StoreClient::StoreClient(const Address& address, int port, const std::string& token, int rank,
                          int size, Clock::time_point deadline, double limit)
     : where_(str(address.text, " port ", port)), limit_(limit) {
+  wire::check_token(address, token, "connect to");
   socket_ = connect_to(address, port, deadline);
   const auto fail = [&](const std::string& why) -> CommError {
     return CommError(str("rank ", rank, ": the store of rank 0 at ", where_, ": ", why));
   };
   try {
-    const std::string hello = receive(socket_, wire::kHello, deadline);
-    if (!hello.starts_with(wire::kMagic)) throw fail("another program listens there");
-    const std::string server_nonce = hello.substr(wire::kMagic.size()),
+    if (receive(socket_, wire::kMagic.size(), deadline) != wire::kMagic)
+      throw fail("another program listens there");
+    const std::string server_nonce = receive(socket_, wire::kNonce, deadline),
                       nonce = wire::random_bytes();
     const auto r = static_cast<std::uint32_t>(rank), n = static_cast<std::uint32_t>(size);
     std::string reply(wire::kMagic);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "process/socket.hpp"
+#include "process/store_session.hpp"
 
 namespace braid::parallel::process {
 
@@ -28,7 +29,8 @@ struct StoreServerOptions {
 /// limited to one request and one answer.
 class StoreServer {
  public:
-  /// Throws    ArgumentError beyond loopback without a token; CommError if the port is in use
+  /// Throws    ArgumentError beyond loopback without a token, or for an address that is all
+  ///           interfaces; CommError if the port is in use
   StoreServer(std::shared_ptr<MemoryStore> store, StoreServerOptions options);
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;
@@ -40,9 +42,7 @@ class StoreServer {
  private:
   struct Peer {
     Socket socket;
-    std::string nonce, in, out;
-    int rank = -1;  // once it has proved who it is
-    bool left = false, refused = false;
+    StoreSession session;
     Clock::time_point since;  // of its first byte of a request, or of the connection
   };
 
@@ -51,13 +51,14 @@ class StoreServer {
   /// False: the peer is to be disconnected.
   bool serve(Peer& peer, short events);
   bool read(Peer& peer);
-  bool greet(Peer& peer);
-  bool answer(Peer& peer, std::string_view request);
   bool flush(Peer& peer);
-  void refuse(Peer& peer, const std::string& why);
+  /// Counts a rank as connected; false if it is already.
+  bool admit(int rank);
 
   std::shared_ptr<MemoryStore> store_;
   StoreServerOptions options_;
+  StoreSession::Server shared_{*store_, options_.token, options_.size,
+                               [this](int rank) { return admit(rank); }};
   Socket listener_, wake_;
   std::list<Peer> peers_;  // of the thread
   std::mutex mutex_;

@@ -86,6 +86,14 @@ std::string proof(std::string_view token, std::string_view who, std::string_view
   return {digest.begin(), digest.end()};
 }
 
+void check_token(const Address& address, std::string_view token, const char* what) {
+  if (address.loopback || token.size() >= kLeastToken) return;
+  throw ArgumentError(str("store: expected a token of at least ", kLeastToken,
+                          " characters (BRAID_TOKEN, the same on all ranks) to ", what, " ",
+                          address.text, ", got ",
+                          token.empty() ? std::string("none") : std::to_string(token.size())));
+}
+
 bool same_secret(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;
   unsigned char differs = 0;

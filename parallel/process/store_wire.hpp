@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "process/socket.hpp"
 #include "process/store.hpp"
 
 // The bytes that the store of rank 0 and the other ranks exchange. All numbers are little endian.
@@ -22,6 +23,7 @@ inline constexpr std::size_t kNonce = 32, kProof = 32;
 inline constexpr std::size_t kHello = 8 + kNonce, kReply = 8 + 4 + 4 + kNonce + kProof;
 inline constexpr std::size_t kMaxRequest = 1 + 12 + Store::kMaxKey + 2 * Store::kMaxValue,
                              kMaxAnswer = 1 + 8 + Store::kMaxValue, kMaxRefusal = 1024;
+inline constexpr std::size_t kLeastToken = 32;  // characters
 
 enum class Op : std::uint8_t { set = 1, get, add, compare_set, append, leave };
 enum class Status : std::uint8_t { value, none, error };
@@ -52,6 +54,10 @@ class Reader {
 [[nodiscard]] std::string proof(std::string_view token, std::string_view who,
                                 std::string_view server_nonce, std::string_view client_nonce,
                                 std::uint32_t rank, std::uint32_t size);
+/// Beyond loopback, a token must be as hard to guess as 32 characters of `openssl rand -hex 32`.
+///
+/// Throws    ArgumentError
+void check_token(const Address& address, std::string_view token, const char* what);
 /// Compares in a time that does not depend on the bytes.
 [[nodiscard]] bool same_secret(std::string_view a, std::string_view b) noexcept;
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # AddressSanitizer (with leak detection) and UndefinedBehaviorSanitizer; any finding ends the
 # process. CI alternates between two parts: core with a quarter of the table of ops, and the kernels
-# with one instruction set and the data module. In both, each parser of a file format gets 20,000
-# inputs, and 50,000 ops are called with random arguments. --all: the whole suite, the kernels with
-# AVX2 and AVX-512, 200,000 inputs, 1,000,000 calls.
+# with one instruction set and the data module. In both, each parser of a file format, and the store
+# of ranks, gets 20,000 inputs, and 50,000 ops are called with random arguments. --all: the whole
+# suite, the kernels with AVX2 and AVX-512, 200,000 inputs, 1,000,000 calls.
 set -euo pipefail
 . tests/lib.sh
 mkdir -p build/check
@@ -17,7 +17,7 @@ fi
 # (binutils) to print line numbers. In --all, warnings are errors in all targets, so clang's
 # warnings are checked here.
 options=(-DCMAKE_CXX_COMPILER=clang++-14 -DBRAID_WERROR=ON -DBRAID_BUILD_FUZZ=$fuzzer)
-formats=(safetensors idx npy manifest)
+formats=(safetensors idx npy manifest store)
 if ((everything)); then
   # If this processor cannot run an instruction set, its kernels are linked but not instrumented,
   # because instrumentation takes four times as long.
@@ -85,8 +85,17 @@ cp tests/goldens/numpy/{f4.npy,fortran.npy,stored.npz,deflated.npz} build/check/
   printf '{"format":1,"braid":"0.1.0","step":7,'
   printf '"files":[{"name":"model.safetensors","bytes":5,"crc32c":6}]}'
 } >build/check/fuzz/manifest/good
+# An odd first byte: after a greeting. set a 1, get a, add a 2, compare_set a 3 b, append a c.
+{
+  printf '\1\377\17\0\0\0\1\1\0\0\0a\1\0\0\0001\0\0\0\0\16\0\0\0\2\1\0\0\0a\0\0\0\0\0\0\0\0'
+  printf '\26\0\0\0\3\1\0\0\0a\10\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0'
+  printf '\20\0\0\0\4\1\0\0\0a\1\0\0\0003\1\0\0\0b\17\0\0\0\5\1\0\0\0a\1\0\0\0c\0\0\0\0'
+} >build/check/fuzz/store/requests
+printf '\0\377BRAIDKV1\1\0\0\0\3\0\0\0%064d' 0 >build/check/fuzz/store/greeting
+printf '\2\377\1\0\0\0\4\0\0\0' >build/check/fuzz/store/rank
 together "fuzz safetensors" "fuzz idx"
 together "fuzz manifest" "fuzz npy"
+fuzz store
 fuzz_calls
-echo "NOTE: fuzzed safetensors, idx, manifests and npy with $inputs inputs each"
+echo "NOTE: fuzzed safetensors, idx, manifests, npy and the store's protocol, $inputs inputs each"
 echo "NOTE: made $calls calls with random arguments"

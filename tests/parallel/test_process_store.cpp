@@ -145,8 +145,24 @@ TEST_CASE("store: a rank that does not belong to the job is refused", "[process]
   int port = served.server.port();
   CHECK_THROWS_TEXT(CommError, "rank 0 cannot listen: port * of 127.0.0.1 is in use by another",
                     (void)listen_on(kLoopback, port));
-  CHECK_THROWS_TEXT(ArgumentError, "store: expected a token (BRAID_TOKEN*to listen on 192.0.2.1",
-                    StoreServer(served.store, {{"192.0.2.1", false}, 0, 2}));
+  // beyond loopback: one network, and a token that cannot be guessed, at both ends
+  const auto serve = [&](const char* address, const std::string& token) {
+    StoreServerOptions options;
+    options.address = {address, false};
+    options.token = token;
+    const StoreServer server(served.store, std::move(options));
+  };
+  const std::string text = "store: expected a token of at least 32 characters (BRAID_TOKEN*";
+  CHECK_THROWS_TEXT(ArgumentError, text + "to listen on 192.0.2.1, got none",
+                    serve("192.0.2.1", ""));
+  CHECK_THROWS_TEXT(ArgumentError, text + "to listen on 192.0.2.1, got 31",
+                    serve("192.0.2.1", std::string(31, 't')));
+  CHECK_THROWS_TEXT(ArgumentError, text + "to connect to 192.0.2.1, got none",
+                    StoreClient({"192.0.2.1", false}, port, "", 1, 2, soon(), 1));
+  for (const char* const any : {"0.0.0.0", "::"})
+    CHECK_THROWS_TEXT(ArgumentError,
+                      "store: expected one network's*" + std::string(any) + ", which is every one",
+                      serve(any, std::string(32, 't')));
   one->set("still", "here");
 }
 
@@ -163,7 +179,7 @@ TEST_CASE("store: a server that is not one, or does not answer", "[process][stor
       while ((fd = ::accept(listener.fd(), nullptr, nullptr)) < 0) {}
       return fd;
     }());
-    send_all(second, std::string(200, 'x'), soon());
+    send_all(second, "SSH-2.0-Open", soon());  // shorter than a greeting
     std::this_thread::sleep_for(milliseconds(50));
   });
   CHECK_THROWS_TEXT(CommError, "rank 1: the store of rank 0 at *: another program listens there",
@@ -301,8 +317,24 @@ TEST_CASE("process: variables and options say who this rank is, or what is wrong
                     with({{"RANK", "2"}, {"WORLD_SIZE", "2"}}));
   CHECK_THROWS_TEXT(ArgumentError, "WORLD_SIZE: expected it to be set, as RANK is",
                     with({{"RANK", "2"}}));
-  CHECK_THROWS_TEXT(ArgumentError, "RANK: expected a number from 0 to 65535, got 'two'",
-                    with({{"RANK", "two"}, {"WORLD_SIZE", "2"}}));
+  const std::tuple<const char*, const char*, const char*> wrong[] = {
+      {"7", "4", "RANK: expected a rank below WORLD_SIZE = 4, got 7"},
+      {"two", "2", "RANK: expected a number from 0 to 65535, got 'two'"},
+      {"1 ", "2", "RANK: expected a number from 0 to 65535, got '1 '"},
+      {"-1", "2", "RANK: expected a number from 0 to 65535, got '-1'"},
+      {"0", "0", "WORLD_SIZE: expected a number from 1 to 65536, got '0'"},
+      {"0", "99999999999", "WORLD_SIZE: expected a number from 1 to 65536, got '99999999999'"},
+      {"", "", "RANK: expected a number, or that it is not set, got ''"},
+      {"0", "", "WORLD_SIZE: expected a number, or that it is not set, got ''"}};
+  for (const auto& [rank, size, text] : wrong)
+    CHECK_THROWS_TEXT(ArgumentError, text, with({{"RANK", rank}, {"WORLD_SIZE", size}}));
+  CHECK_THROWS_TEXT(ArgumentError, "MASTER_PORT: expected a number from 1 to 65534, got '65535'",
+                    with({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "65535"}}));
+  // A manager of processes that does not say how many there are, and a batch file of Slurm.
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "PMIX_RANK: expected the number of ranks in SLURM_STEP_NUM_TASKS",
+                    with({{"PMIX_RANK", "0"}}));
+  CHECK(with({{"SLURM_PROCID", "0"}}).by == LaunchedBy::nobody);
   CHECK_THROWS_TEXT(ArgumentError, "Process: expected both rank and size or none",
                     with({}, {.rank = 1}));
   CHECK_THROWS_TEXT(ArgumentError, "Process: expected a rank from 0 to size - 1, got rank 3 of 3",

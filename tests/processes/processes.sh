@@ -7,7 +7,7 @@ program=$1 engines=$2 kills=${3:-2}
 work=$(mktemp -d)
 tag=rank-of-$$-$RANDOM # an argument by which the processes of this script are found
 trap 'end_all; rm -rf "$work"' EXIT
-unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT BRAID_PORT
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT BRAID_PORT PMIX_RANK
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 BRAID_MODULE_PATH=$engines
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_mpi_yield_when_idle=1
@@ -134,12 +134,28 @@ bad() {
   echo "bad input: $(cat "$work/log")"
 }
 
-if ldd "$program" | grep -E 'libmpi|libgloo'; then die "the program is linked to an engine"; fi
+# A program, and the library where it is a shared one, work without any engine.
+for file in "$program" "$(dirname "$engines")/libbraid.so"; do
+  [[ ! -e $file ]] || ! ldd "$file" | grep -E 'lib(mpi|mpich|gloo|nccl)|braid_[a-z_]*\.so' ||
+    die "$file is linked to an engine"
+done
 env BRAID_MODULE_PATH=/nowhere "$program" alone >"$work/log"
 (($(count_lines 'rank 0 of 1') == 1)) || die "a program without a launcher"
 bad 'RANK: expected a rank below WORLD_SIZE = 2, got 2' RANK=2 WORLD_SIZE=2
-bad 'engine gloo: expected braid_gloo.so in one of /nowhere' BRAID_MODULE_PATH=/nowhere RANK=0 \
-  WORLD_SIZE=2
+bad 'RANK: expected a rank below WORLD_SIZE = 4, got 7' RANK=7 WORLD_SIZE=4
+bad "RANK: expected a number from 0 to 65535, got '-1'" RANK=-1 WORLD_SIZE=4
+bad "RANK: expected a number from 0 to 65535, got 'abc'" RANK=abc WORLD_SIZE=4
+bad "WORLD_SIZE: expected a number from 1 to 65536, got '0'" RANK=0 WORLD_SIZE=0
+bad "RANK: expected a number, or that it is not set, got ''" RANK= WORLD_SIZE=
+bad 'WORLD_SIZE: expected it to be set, as RANK is, got none' RANK=1
+bad 'PMIX_RANK: expected the number of ranks in SLURM_STEP_NUM_TASKS too, got none' PMIX_RANK=0
+# Neither MPI nor Gloo is installed.
+bad "engine gloo: expected braid_gloo.so in one of /nowhere, got none; it is built where Debian's \
+libgloo-dev" BRAID_MODULE_PATH=/nowhere RANK=0 WORLD_SIZE=2
+bad 'engine mpi_openmpi: expected braid_mpi_openmpi.so in one of /nowhere' \
+  BRAID_MODULE_PATH=/nowhere OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2
+bad 'engine mpi_mpich: expected braid_mpi_mpich.so in one of /nowhere' \
+  BRAID_MODULE_PATH=/nowhere PMI_RANK=0 PMI_SIZE=2
 
 launchers=()
 openmpi=() mpich=()
@@ -168,6 +184,11 @@ for launcher in "${launchers[@]}"; do
   collectives "$launcher" 4
   reports "$launcher" mismatch \
     'all_reduce, call 2: rank 1 has float64 [3], ranks 0, 2, 3 have float32 [3]' 4
+  reports "$launcher" order 'call 2: rank 1 calls broadcast, ranks 0, 2, 3 call all_reduce' 4
+  reports "$launcher" parameters \
+    "got no further parameter on rank 1 and parameter '1.bias' [2]" 4
+  reports "$launcher" dtypes \
+    "got parameter '0.weight' [4, 3], float64 on rank 1 and parameter '0.weight' [4, 3], float32" 4
   # mpiexec kills the other ranks at once
   text='rank 1 has left without entering all_reduce(12 bytes), call 2'
   [[ $launcher != mpich ]] || text='no more data'
@@ -179,14 +200,45 @@ for launcher in "${launchers[@]}"; do
 done
 
 if [[ " ${launchers[*]} " == *' variables '* ]]; then
+  # together TEXT N RANK/SIZE...: these ranks are started on one port. All fail within 5 s, and N of
+  # them report the text. `port` is the store's.
+  together() {
+    local text=$1 n=$2 rank list=()
+    shift 2
+    rm -f "$work"/log*
+    for rank in "$@"; do
+      RANK=${rank%/*} WORLD_SIZE=${rank#*/} MASTER_PORT=$((port - 1)) \
+        timeout 5 "$program" alone 1 "$tag" >"$work/log${#list[@]}" 2>&1 &
+      list+=($!)
+    done
+    for rank in "${list[@]}"; do
+      wait "$rank" && die "ranks $*: no error"
+      (($? == 1)) || die "ranks $*: not over within 5 s"
+    done
+    (($(count_lines "$text") == n)) || die "ranks $*: expected '$text' $n times"
+    echo "ranks $*: $text"
+  }
   port=$((30000 + RANDOM % 10000))
-  RANK=0 WORLD_SIZE=4 BRAID_PORT=$port timeout 5 "$program" alone 1 "$tag" >"$work/log0" 2>&1 &
-  RANK=1 WORLD_SIZE=4 BRAID_PORT=$port timeout 5 "$program" alone 1 "$tag" >"$work/log1" 2>&1 &&
-    die "two processes of four: no error"
-  wait $! && die "two processes of four: no error"
-  text='expected 4 ranks (WORLD_SIZE), got 2 within 1 s: ranks 2, 3 have not arrived'
-  (($(cat "$work"/log[01] | grep -cF "$text") == 2)) || die "two processes of four: '$text'"
-  echo "two processes of four: $text"
+  together 'expected 4 ranks (WORLD_SIZE), got 2 within 1 s: ranks 2, 3 have not arrived' 2 0/4 1/4
+  together 'refused: two processes are rank 1' 1 0/3 1/3 1/3
+  together "port $port of 127.0.0.1 is in use by another process; set BRAID_PORT to a free port" 1 \
+    0/3 0/3
+  together 'refused: rank 1 expects a world of 4, rank 0 one of 3' 1 0/3 1/4
+  # The port is taken by another program.
+  for mode in silent talks; do
+    rm -f "$work/port"
+    "$program" $mode 20 "$tag" >"$work/port" &
+    taken=$!
+    wait_for 5 test -s "$work/port" || die "$mode: no port"
+    port=$(cat "$work/port")
+    together "store: rank 0 cannot listen: port $port of 127.0.0.1 is in use by another process" 1 \
+      0/2
+    text='it does not answer'
+    [[ $mode == silent ]] || text='another program listens there'
+    together "rank 1: the store of rank 0 at 127.0.0.1 port $port: $text" 1 1/2
+    kill "$taken"
+    wait "$taken" 2>/dev/null || true
+  done
 fi
 
 # An engine of the other vendor.

@@ -2,10 +2,20 @@
 //   collectives  every collective, dtype and op against a plain loop; prints "rank R of N: ok"
 //   loop         all_reduces until an error, which it prints; rank 0 prints "running" first
 //   mismatch     rank 1 calls all_reduce with another dtype
+//   order        rank 1 calls broadcast where the others call all_reduce
+//   parameters   rank 1's model has another number of parameters
+//   dtypes       rank 1's model has another dtype
 //   leave        rank 1 ends by an exception while the others wait
 //   huge         more than 2^31 bytes in one call; needs 7 GiB for each of two ranks
 //   alone        prints rank and size
 //   speed        prints the time of an all_reduce, by size
+// and, instead of a rank, a program that has taken the port: prints the port, ends after SECONDS
+//   silent       accepts connections and says nothing
+//   talks        speaks another protocol
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +50,15 @@ void run(std::string_view mode, parallel::Process& process) {
   } else if (mode == "mismatch") {
     c.barrier();
     c.all_reduce(zeros({3}, {.dtype = process.rank() == 1 ? DType::float64 : DType::float32}));
+  } else if (mode == "order") {
+    c.barrier();
+    if (process.rank() == 1) c.broadcast(zeros({3}));
+    else c.all_reduce(zeros({3}));
+  } else if (mode == "parameters" || mode == "dtypes") {
+    const bool other = process.rank() == 1;
+    nn::Sequential model{nn::Linear(3, 4), nn::Linear(4, 2, {.bias = mode == "dtypes" || !other})};
+    if (mode == "dtypes" && other) to(model, DType::float64);
+    const parallel::DistributedDataParallel distributed(std::move(model), process);
   } else if (mode == "leave") {
     c.barrier();
     if (process.rank() == 1) throw Error("no more data");
@@ -96,10 +115,33 @@ void run(std::string_view mode, parallel::Process& process) {
   }
 }
 
+int take_port(bool talks, double seconds) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof at;
+  auto* const address = reinterpret_cast<sockaddr*>(&at);
+  if (::bind(listener, address, length) != 0 || ::listen(listener, 8) != 0 ||
+      ::getsockname(listener, address, &length) != 0)
+    return 1;
+  std::printf("%d\n", ntohs(at.sin_port)), std::fflush(stdout);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (std::chrono::steady_clock::now() < end) {
+    pollfd waits{listener, POLLIN, 0};
+    if (::poll(&waits, 1, 50) <= 0) continue;
+    const int peer = ::accept(listener, nullptr, nullptr);  // open until the end
+    if (talks) (void)!::send(peer, "SSH-2.0-Open\r\n", 14, MSG_NOSIGNAL);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
+    if (const std::string_view mode = argc > 2 ? argv[1] : ""; mode == "silent" || mode == "talks")
+      return take_port(mode == "talks", std::atof(argv[2]));
     parallel::ProcessOptions options;
     if (argc > 2) options.timeout = std::atof(argv[2]);
     parallel::Process process(argc, argv, options);
