@@ -80,8 +80,8 @@ std::shared_ptr<Work::State> Core::add(std::shared_ptr<Call> call) {
     if (is_collective(call->kind)) call->number = ++number_;
     call->rank = rank_;
     call->nccl = options_.nccl && NcclRank::takes(*call);
-    call->record = options_.record->add(
-        record_group_, call->nccl ? "nccl" : options_.engine_name, *call);
+    call->record =
+        options_.record->add(record_group_, call->nccl ? "nccl" : options_.engine_name, *call);
     queue_.push_back(std::move(call));
   }
   wake_.notify_one();

@@ -108,11 +108,10 @@ void Core::run_nccl(Call& call, Collectives& collectives) {
       collectives.broadcast(&start, sizeof start, 0);
       if (start.error[0] != '\0')
         throw CommError(str("rank 0 has no id of NCCL: ", start.error.data()));
-      nccl_ = std::make_unique<NcclRank>(
-          options_.device,
-          nccl::Remote{start.id, rank_, size_, deadline_, stopped,
-                       [this] { (void)look_at_messages(); }},
-          options_.timeout);
+      nccl_ = std::make_unique<NcclRank>(options_.device,
+                                         nccl::Remote{start.id, rank_, size_, deadline_, stopped,
+                                                      [this] { (void)look_at_messages(); }},
+                                         options_.timeout);
     }
     nccl_->run(call, deadline_);
   } catch (const CommTimeoutError&) {

@@ -111,10 +111,9 @@ std::optional<std::string> mismatch(std::span<const Header> headers) {
   if (const auto text = differing(headers, " has elements: ", " have elements: ",
                                   [](const Header& h) { return std::to_string(h.count); }))
     return where + *text;
-  if (const auto text = differing(headers, " has a tensor ", " have a tensor ",
-                                  [](const Header& h) {
-                                    return std::string(h.nccl ? "on a GPU" : "on the CPU");
-                                  }))
+  if (const auto text = differing(
+          headers, " has a tensor ", " have a tensor ",
+          [](const Header& h) { return std::string(h.nccl ? "on a GPU" : "on the CPU"); }))
     return where + *text;
   return {};
 }

@@ -88,8 +88,8 @@ NcclFacts nccl_facts(Device device, Engine engine) noexcept {
       throw DeviceError(str("NCCL: expected a version, got ", nccl::name_of(result)));
     facts.version = version;
     const char* const allowed = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-    facts.shares = version >= nccl::kManyRanksOnAGpu && allowed != nullptr &&
-                   std::string_view(allowed) == "1";
+    facts.shares =
+        version >= nccl::kManyRanksOnAGpu && allowed != nullptr && std::string_view(allowed) == "1";
   } catch (const std::exception& e) {
     put(facts.error, e.what());
   }
@@ -115,9 +115,8 @@ NcclAgreement agree_on_nccl(std::span<const NcclFacts> ranks) {
   };
   const auto require = asking(Engine::nccl), free = asking(Engine::automatic);
   if (!require.empty() && require.size() < ranks.size()) {
-    const auto others = those(ranks, [](const NcclFacts& f) {
-      return f.engine != static_cast<int>(Engine::nccl);
-    });
+    const auto others =
+        those(ranks, [](const NcclFacts& f) { return f.engine != static_cast<int>(Engine::nccl); });
     agreement.error = str("Process: expected one engine, got nccl on ", ranks_text(require),
                           " and another on ", ranks_text(others));
     return agreement;

@@ -33,8 +33,8 @@ struct NcclAgreement {
   std::string error;    // not empty: no rank can start
   std::string warning;  // not empty: why GPU tensors go through the host
 };
-/// Decides; the same on all ranks. `automatic` takes NCCL if each rank has a real GPU of its own and
-/// all have one version of NCCL.
+/// Decides; the same on all ranks. `automatic` takes NCCL if each rank has a real GPU of its own,
+/// and all have one version of NCCL.
 [[nodiscard]] NcclAgreement agree_on_nccl(std::span<const NcclFacts> ranks);
 
 }  // namespace braid::parallel::process

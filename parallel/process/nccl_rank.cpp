@@ -101,7 +101,8 @@ void NcclRank::run(Call& call, Clock::time_point deadline) {
 void NcclRank::divide(void* data, std::int64_t count, DType dtype) {
   const StreamGuard guard(group_.stream());
   const Tensor mean = from_blob(data, {count}, dtype, {}, device_) / size_;
-  copy_flat(data, device_, mean.id()->data(), device_, static_cast<std::size_t>(count) * size_of(dtype));
+  copy_flat(data, device_, mean.id()->data(), device_,
+            static_cast<std::size_t>(count) * size_of(dtype));
   group_.stream()->synchronize();
 }
 
@@ -112,10 +113,10 @@ void NcclRank::reduce_wide(const Call& call, Clock::time_point deadline) {
   const Tensor wide =
       from_blob(call.in.data, {call.count}, call.dtype, {}, device_).to(DType::float32);
   Tensor sum = part ? empty({count}, {.device = device_}) : wide;
-  group_.run_until(deadline, name_of(call.kind),
-                   {{kind_of(call.kind), 0, wide.id()->data(),
-                     has_result(call) ? sum.id()->data() : nullptr, static_cast<std::size_t>(count),
-                     nccl::kFloat32, call.peer, op_of(call.op)}});
+  group_.run_until(
+      deadline, name_of(call.kind),
+      {{kind_of(call.kind), 0, wide.id()->data(), has_result(call) ? sum.id()->data() : nullptr,
+        static_cast<std::size_t>(count), nccl::kFloat32, call.peer, op_of(call.op)}});
   if (!has_result(call)) return;
   if (call.op == ReduceOp::mean) sum = sum / size_;
   const Tensor rounded = sum.to(call.dtype);

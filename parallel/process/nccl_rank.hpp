@@ -18,8 +18,8 @@ class NcclRank {
   /// Meets the other ranks. Throws as nccl::Group.
   NcclRank(Device device, nccl::Remote remote, double timeout);
 
-  /// True if the call is a collective on memory of GPUs that NCCL does as it is promised. The same
-  /// on all ranks whose memory is on GPUs.
+  /// True if the call is a collective on memory of GPUs for which NCCL keeps the guarantees. The
+  /// same on all ranks whose memory is on GPUs.
   [[nodiscard]] static bool takes(const Call& call);
   /// Runs a call that it takes, after call.ready; returns when the results are there. Throws
   /// CommError and its subclasses, DeviceLostError, CudaError, OutOfMemoryError.

@@ -263,7 +263,8 @@ void Process::State::start(const ProcessOptions& options) {
     return;
   }
   const bool by_mpi = launch.by == LaunchedBy::open_mpi || launch.by == LaunchedBy::mpich;
-  const bool mpi = launch.engine == Engine::mpi || 
+  const bool mpi =
+      launch.engine == Engine::mpi ||
       ((launch.engine == Engine::automatic || launch.engine == Engine::nccl) && by_mpi);
   ModuleOptions module;
   module.rank = rank;
@@ -315,8 +316,9 @@ bool Process::State::prepare_device(const ProcessOptions& options, const Launch&
     Collectives(engine, deadline.poll(), scratch).all_gather(&mine, all.data(), sizeof mine);
   } catch (const Stopped&) {
     if (!failure)
-      throw CommTimeoutError(str("Process: the ranks have not told each other their devices within ",
-                                 seconds_text(timeout)));
+      throw CommTimeoutError(
+          str("Process: the ranks have not told each other their devices within ",
+              seconds_text(timeout)));
   }
   if (failure) std::rethrow_exception(failure);
   const NcclAgreement agreement = agree_on_nccl(all);

@@ -115,9 +115,8 @@ std::string CudaDevice::address() const {
     return static_cast<unsigned>(found);
   };
   std::array<char, 32> text{};
-  (void)std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.0",
-                      value(cudaDevAttrPciDomainId), value(cudaDevAttrPciBusId),
-                      value(cudaDevAttrPciDeviceId));
+  (void)std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.0", value(cudaDevAttrPciDomainId),
+                      value(cudaDevAttrPciBusId), value(cudaDevAttrPciDeviceId));
   return text.data();
 }
 

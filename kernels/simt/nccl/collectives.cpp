@@ -57,8 +57,8 @@ T add(const std::vector<const T*>& x, std::size_t i, std::size_t first, std::siz
   std::size_t left = count - 1;  // ring: all but the last, then the last
   if (order == Sum::tree)
     for (left = 1; 2 * left < count;) left *= 2;
-  return combine(add(x, i, first, left, order, op), add(x, i, first + left, count - left, order, op),
-                 op);
+  return combine(add(x, i, first, left, order, op),
+                 add(x, i, first + left, count - left, order, op), op);
 }
 
 template <class T>

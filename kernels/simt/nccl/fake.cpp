@@ -400,8 +400,8 @@ Result collective(Kind kind, const void* send, void* recv, std::size_t count, in
   {
     Library& all = library();
     const std::lock_guard lock(all.mutex);
-    if (!comm->ready || comm->finalised || comm->failure != kSuccess ||
-        comm->polls > 0 || comm->open > 0)
+    if (!comm->ready || comm->finalised || comm->failure != kSuccess || comm->polls > 0 ||
+        comm->open > 0)
       return group.depth > 0 ? (group.failure = kInvalidUsage) : kInvalidUsage;
     rank_group = comm->rank_group;
   }

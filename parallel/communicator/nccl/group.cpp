@@ -237,16 +237,15 @@ void Group::initialise(Clock::time_point deadline) {
     ends_.push_back(make_event(device));
   }
   (void)ask(kMake, deadline, [](Shared& s, Answer& answer) {
-    if (!s.elsewhere)
-      note(s, answer, "ncclGetUniqueId", s.nccl.get_unique_id(&s.id), nullptr);
+    if (!s.elsewhere) note(s, answer, "ncclGetUniqueId", s.nccl.get_unique_id(&s.id), nullptr);
     if (answer.function != nullptr) return;
     Config config;
     config.blocking = 0;
     in_group(s, answer, [&](std::size_t rank) {
       if (rank == s.devices.size()) return false;
       native_device(s.devices[rank])->make_current();
-      const Result made = s.nccl.comm_init_rank_config(
-          &s.made[rank], s.total, s.id, s.first + static_cast<int>(rank), &config);
+      const Result made = s.nccl.comm_init_rank_config(&s.made[rank], s.total, s.id,
+                                                       s.first + static_cast<int>(rank), &config);
       publish(s, rank);
       note(s, answer, "ncclCommInitRankConfig", made, nullptr);
       return true;
@@ -283,17 +282,20 @@ void Group::run_locked(Clock::time_point deadline, const char* op, std::vector<C
         switch (call.kind) {
           case Call::Kind::broadcast:
             note(s, answer, "ncclBroadcast",
-                 s.nccl.broadcast(call.send, call.recv, call.count, call.type, call.peer, comm, stream),
+                 s.nccl.broadcast(call.send, call.recv, call.count, call.type, call.peer, comm,
+                                  stream),
                  comm);
             break;
           case Call::Kind::reduce:
             note(s, answer, "ncclReduce",
-                 s.nccl.reduce(call.send, call.recv, call.count, call.type, call.op, call.peer, comm, stream),
+                 s.nccl.reduce(call.send, call.recv, call.count, call.type, call.op, call.peer,
+                               comm, stream),
                  comm);
             break;
           case Call::Kind::all_reduce:
             note(s, answer, "ncclAllReduce",
-                 s.nccl.all_reduce(call.send, call.recv, call.count, call.type, call.op, comm, stream),
+                 s.nccl.all_reduce(call.send, call.recv, call.count, call.type, call.op, comm,
+                                   stream),
                  comm);
             break;
           case Call::Kind::all_gather:
@@ -335,9 +337,8 @@ UniqueId Group::make_id(Clock::time_point deadline, const std::function<bool()>&
   };
   const auto made = std::make_shared<Made>();
   const Functions& functions = library_functions();
-  const Ended ended =
-      submit([made, &functions] { made->result = functions.get_unique_id(&made->id); }, deadline,
-             stopped);
+  const Ended ended = submit(
+      [made, &functions] { made->result = functions.get_unique_id(&made->id); }, deadline, stopped);
   if (ended == Ended::stopped)
     throw CommAbortedError("ncclGetUniqueId: expected a return, got an abort");
   if (ended == Ended::late)

@@ -66,7 +66,8 @@ void check_on_side_stream(ProcessCommunicator& c, DType dtype, std::int64_t size
     all.push_back(rank_values(r, size, dtype));
     blocks.push_back(rank_values(r, size * n, dtype).narrow(0, me * size, size));
   }
-  const Tensor own = on(all[static_cast<std::size_t>(me)]), sent = on(rank_values(me, size * n, dtype));
+  const Tensor own = on(all[static_cast<std::size_t>(me)]),
+               sent = on(rank_values(me, size * n, dtype));
   const Tensor root_has = own.clone(), gathered = none(size * n), exchanged = none(size * n);
   std::vector<parallel::Work> works{c.start_broadcast(root_has, root),
                                     c.start_all_gather(gathered, own),
@@ -80,10 +81,9 @@ void check_on_side_stream(ProcessCommunicator& c, DType dtype, std::int64_t size
     works.push_back(c.start_reduce(b, root, op));
     works.push_back(c.start_reduce_scatter(part, sent, op));
     reduced.emplace_back(a, reduced_values(op, n, size, dtype));
-    reduced.emplace_back(b, me == root ? reduced_values(op, n, size, dtype)
-                                       : all[static_cast<std::size_t>(me)]);
-    reduced.emplace_back(part,
-                         reduced_values(op, n, size * n, dtype).narrow(0, me * size, size));
+    reduced.emplace_back(
+        b, me == root ? reduced_values(op, n, size, dtype) : all[static_cast<std::size_t>(me)]);
+    reduced.emplace_back(part, reduced_values(op, n, size * n, dtype).narrow(0, me * size, size));
   }
   for (const parallel::Work& work : works) work.wait();
   same(root_has, all.back());
@@ -213,10 +213,10 @@ TEST_CASE("nccl ranks: faults of the library end all ranks with one reason", "[r
        "CommError: rank *: all_reduce: expected ncclSuccess from the library on cuda:*, got "
        "ncclRemoteError*"},
       {"progress", nccl::Fault::in_progress, false,
-       "CommTimeoutError: all ranks have entered all_reduce(bucket 3, 16 bytes), call 2, which is "
+       "CommTimeoutError: all ranks have entered all_reduce(bucket 3, 16 bytes), call 3, which is "
        "not complete after*"},
       {"stall", nccl::Fault::stall, false,
-       "CommTimeoutError: all ranks have entered all_reduce(bucket 3, 16 bytes), call 2, which is "
+       "CommTimeoutError: all ranks have entered all_reduce(bucket 3, 16 bytes), call 3, which is "
        "not complete after*(all_reduce: expected an end within*"},
       {"hang", nccl::Fault::hang, false, "CommTimeoutError: *"},
   };
@@ -239,6 +239,7 @@ TEST_CASE("nccl ranks: faults of the library end all ranks with one reason", "[r
     });
     const auto took = Clock::now() - start;
     for (const std::string& text : texts) {
+      INFO(text);
       CHECK(text == texts[0]);
       CHECK(matches(text, row.text));
     }
@@ -295,10 +296,9 @@ TEST_CASE("nccl ranks: two ranks on one GPU are refused, with both and the devic
       "2 (cuda:2) on GPU 0000:03:00.0 of one machine",
       parallel::detail::make_thread_communicators(
           {Device("cuda:0"), Device("cuda:2"), Device("cuda:2")}, 60, true));
-  CHECK_THROWS_TEXT(CommError,
-                    "Process: engine nccl: expected a GPU on each rank, got cpu:0 on rank 1",
-                    parallel::detail::make_thread_communicators({Device("cuda:0"), Device()}, 60,
-                                                                true));
+  CHECK_THROWS_TEXT(
+      CommError, "Process: engine nccl: expected a GPU on each rank, got cpu:0 on rank 1",
+      parallel::detail::make_thread_communicators({Device("cuda:0"), Device()}, 60, true));
 }
 
 TEST_CASE("nccl ranks: the ranks decide alike what they use", "[ranks]") {
@@ -333,7 +333,8 @@ TEST_CASE("nccl ranks: the ranks decide alike what they use", "[ranks]") {
       {{facts("2", required), missing}, false, "Process: engine nccl: rank 1: no libnccl", ""},
       {{facts("1", required), facts("2", required, 22005)},
        false,
-       "Process: engine nccl: expected one version of NCCL, got 2.28.9 on rank 0 and 2.20.5 on rank "
+       "Process: engine nccl: expected one version of NCCL, got 2.28.9 on rank 0 and 2.20.5 on "
+       "rank "
        "1",
        ""},
       {{facts("1", required), facts("2", free)},
