@@ -87,9 +87,11 @@ void Group::start(Clock::time_point deadline) {
   } catch (const DeviceError&) {  // refused before anything was started
     throw;
   } catch (...) {
-    fail_as(kMake);
+    fail_as(maker());
   }
 }
+
+const char* Group::maker() const { return shared_->elsewhere ? "NCCL" : kMake; }
 
 Group::~Group() { close(); }
 
@@ -225,18 +227,18 @@ void Group::await_streams(const char* op, Clock::time_point deadline) {
 }
 
 void Group::initialise(Clock::time_point deadline) {
-  version_ = ask(kMake, deadline, [](Shared& s, Answer& answer) {
+  version_ = ask(maker(), deadline, [](Shared& s, Answer& answer) {
                note(s, answer, "ncclGetVersion", s.nccl.get_version(&answer.version), nullptr);
              }).version;
   if (version_ < kOldest)
-    throw DeviceError(str(kMake, ": expected NCCL ", version_text(kOldest), " or newer, got ",
+    throw DeviceError(str(maker(), ": expected NCCL ", version_text(kOldest), " or newer, got ",
                           version_text(version_)));
   check_gpus(devices(), version_);
   for (const Device device : devices()) {
     shared_->streams.push_back(make_stream(device));
     ends_.push_back(make_event(device));
   }
-  (void)ask(kMake, deadline, [](Shared& s, Answer& answer) {
+  (void)ask(maker(), deadline, [](Shared& s, Answer& answer) {
     if (!s.elsewhere) note(s, answer, "ncclGetUniqueId", s.nccl.get_unique_id(&s.id), nullptr);
     if (answer.function != nullptr) return;
     Config config;
@@ -252,7 +254,7 @@ void Group::initialise(Clock::time_point deadline) {
     });
     poll_briefly(s, answer);
   });
-  await_ready(kMake, deadline);
+  await_ready(maker(), deadline);
 }
 
 void Group::run(const char* op, std::vector<Call> calls) {

@@ -136,6 +136,7 @@ class Group {
   void await_streams(const char* op, Clock::time_point deadline);
   void initialise(Clock::time_point deadline);
   void start(Clock::time_point deadline);
+  [[nodiscard]] const char* maker() const;  // what errors of its start begin with
   [[nodiscard]] bool stopped() const { return stop_ || (remote_.stopped && remote_.stopped()); }
   void rest() const {
     if (remote_.idle) remote_.idle();

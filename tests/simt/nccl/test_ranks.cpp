@@ -105,7 +105,7 @@ NcclFacts facts(const char* gpu, Engine engine, int version = 22809) {
 
 }  // namespace
 
-TEST_CASE("nccl ranks: every collective of every dtype, on a stream of its own", "[ranks]") {
+TEST_CASE("nccl ranks: every collective of every dtype, on a stream of its own", "[ranks][nccl]") {
   const Scene scene;
   for (const int n : {2, 3, 4})
     on_ranks(n, [](ProcessCommunicator& c) {
@@ -115,7 +115,7 @@ TEST_CASE("nccl ranks: every collective of every dtype, on a stream of its own",
     });
 }
 
-TEST_CASE("nccl ranks: 16-bit floats are added in float32, and a NaN stays", "[ranks]") {
+TEST_CASE("nccl ranks: 16-bit floats are added in float32, and a NaN stays", "[ranks][nccl]") {
   const Scene scene;
   on_ranks(3, [](ProcessCommunicator& c) {
     for (const auto& [dtype, large] :
