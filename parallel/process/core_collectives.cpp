@@ -117,7 +117,6 @@ void Core::run_nccl(Call& call, Collectives& collectives) {
   } catch (const CommTimeoutError&) {
     throw;
   } catch (const CommError& e) {
-    if (monitor_->failed()) throw Stopped{};  // for the reason of another rank
     throw CommError(str("rank ", rank_, ": ", e.what()));
   }
 }

@@ -99,7 +99,8 @@ NcclFacts nccl_facts(Device device, Engine engine) noexcept {
 NcclFacts failed_facts(const std::string& why) noexcept {
   NcclFacts facts;
   facts.failed = 1;
-  put(facts.error, why);
+  constexpr std::string_view kPrefix = "Process: ";  // that of the agreement's error
+  put(facts.error, std::string_view(why).substr(why.starts_with(kPrefix) ? kPrefix.size() : 0));
   return facts;
 }
 

@@ -303,10 +303,10 @@ TEST_CASE("nccl ranks: two ranks on one GPU are refused, with both and the devic
 
 TEST_CASE("nccl ranks: the ranks decide alike what they use", "[ranks]") {
   const Engine free = Engine::automatic, required = Engine::nccl;
-  NcclFacts missing = facts("1", required), failed = facts("1", free), emulated = facts("2", free);
+  NcclFacts missing = facts("1", required),
+            failed = parallel::process::failed_facts("Process: no GPU"),
+            emulated = facts("2", free);
   std::copy_n("no libnccl", 10, missing.error.begin());
-  std::copy_n("no GPU", 6, failed.error.begin());
-  failed.failed = 1;
   emulated.emulated = 1;
   NcclFacts missing_too = missing;
   missing_too.engine = static_cast<std::uint8_t>(free);
