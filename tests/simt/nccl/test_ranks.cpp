@@ -1,8 +1,9 @@
 // NCCL between ranks that are threads, each with an emulated device: the path of processes, whose
 // host engine meets and checks.
+#include <cmath>
 #include <functional>
-#include <iostream>
 #include <limits>
+#include <mutex>
 
 #include <braid/parallel/internal/thread_ranks.hpp>
 
@@ -183,6 +184,53 @@ TEST_CASE("nccl ranks: groups have communicators of their own", "[ranks]") {
     c.all_reduce(before);
     same(before, full({3}, 24.0));
   });
+}
+
+TEST_CASE("nccl ranks: DistributedDataParallel ends with one process's parameters",
+          "[ranks][nccl]") {
+  const Scene scene;
+  constexpr int kSteps = 3;
+  const auto net = [] {
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    manual_seed(3);
+    return Net();
+  };
+  manual_seed(5);
+  const Tensor x = randn({12, 5});
+  const auto train = [&](auto& model, const Tensor& rows) {
+    optim::SGD optimizer(parameters(model), {.lr = 0.1, .momentum = 0.9});
+    for (int step = 0; step < kSteps; ++step) {
+      optimizer.zero_grad();
+      exp(model(rows)).mean().backward();
+      optimizer.step();
+    }
+    std::vector<float> all;
+    for (const auto& parameter : parameters(model)) append(all, parameter);
+    return all;
+  };
+  Net alone = net();
+  const std::vector<float> want = train(alone, x);
+  std::vector<std::vector<float>> got(3);
+  {
+    const Ranks ranks = make_ranks(3);
+    const auto texts = outcomes(ranks, [&](ProcessCommunicator& c) {
+      const auto me = static_cast<std::size_t>(c.rank());
+      Net own = net();
+      to(own, c.device());
+      // small buckets, so that several are reduced while backward runs
+      parallel::DistributedDataParallel model(std::move(own), ranks[me], {.bucket_bytes = 64});
+      got[me] = train(model, x.narrow(0, 4 * c.rank(), 4).to(c.device()));
+    });
+    for (const std::string& text : texts) CHECK(text == "");
+  }
+  for (const std::vector<float>& numbers : got) {
+    CHECK(numbers == got[0]);
+    REQUIRE(numbers.size() == want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(numbers[i] - want[i]) < 1e-5F);
+  }
+  CHECK(nccl::alive() == 0);
+  CHECK(all_findings() == "");
 }
 
 TEST_CASE("nccl ranks: a GPU here and the CPU there is an error on all ranks", "[ranks]") {
