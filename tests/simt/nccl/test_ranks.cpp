@@ -186,6 +186,27 @@ TEST_CASE("nccl ranks: groups have communicators of their own", "[ranks]") {
   });
 }
 
+TEST_CASE("nccl ranks: uneven all_to_all, also without elements", "[ranks]") {
+  const Scene scene;
+  on_ranks(3, [](ProcessCommunicator& c) {
+    // rank r sends r elements of value 10 r + to: rank 0 none
+    const int me = c.rank(), n = c.size();
+    std::vector<std::int64_t> out_counts;
+    std::vector<float> in, want;
+    for (int r = 0; r < n; ++r) {
+      out_counts.push_back(r);
+      in.insert(in.end(), static_cast<std::size_t>(me), static_cast<float>(10 * me + r));
+      want.insert(want.end(), static_cast<std::size_t>(r), static_cast<float>(10 * r + me));
+    }
+    const Tensor from = in.empty() ? zeros({0}) : tensor(in);
+    const Tensor out = zeros({static_cast<std::int64_t>(want.size())}, {.device = c.device()});
+    c.start_all_to_all(out, from.to(c.device(), {}, true), out_counts,
+                       std::vector<std::int64_t>(static_cast<std::size_t>(n), me))
+        .wait();
+    same(out, tensor(want));
+  });
+}
+
 TEST_CASE("nccl ranks: DistributedDataParallel ends with one process's parameters",
           "[ranks][nccl]") {
   const Scene scene;
