@@ -22,18 +22,6 @@ bool reduces(CallKind kind) {
 
 bool is_16_bit(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
-int type_of(DType dtype) {
-  switch (dtype) {
-    case DType::int32: return nccl::kInt32;
-    case DType::int64: return nccl::kInt64;
-    case DType::float16: return nccl::kFloat16;
-    case DType::bfloat16: return nccl::kBfloat16;
-    case DType::float32: return nccl::kFloat32;
-    case DType::float64: return nccl::kFloat64;
-    default: return nccl::kUint8;  // a bool is only copied
-  }
-}
-
 int op_of(ReduceOp op) {
   switch (op) {
     case ReduceOp::product: return nccl::kProduct;
@@ -93,7 +81,7 @@ void NcclRank::run(Call& call, Clock::time_point deadline) {
   void* const out = has_result(call) ? call.out.data : nullptr;
   group_.run_until(deadline, name_of(call.kind),
                    {{kind_of(call.kind), 0, call.in.data, out, static_cast<std::size_t>(count),
-                     type_of(call.dtype), call.peer, op_of(call.op)}});
+                     nccl::type_of(call.dtype), call.peer, op_of(call.op)}});
   if (reduces(call.kind) && call.op == ReduceOp::mean && has_result(call))
     divide(out, count, call.dtype);
 }
@@ -127,7 +115,7 @@ void NcclRank::reduce_wide(const Call& call, Clock::time_point deadline) {
 
 void NcclRank::all_to_all(const Call& call, Clock::time_point deadline) {
   const std::size_t size = size_of(call.dtype);
-  const int type = type_of(call.dtype);
+  const int type = nccl::type_of(call.dtype);
   const auto* from = static_cast<const char*>(call.in.data);
   auto* to = static_cast<char*>(call.out.data);
   std::vector<nccl::Call> calls;

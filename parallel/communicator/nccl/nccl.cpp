@@ -16,20 +16,6 @@ namespace {
 
 using nccl::Call;
 
-int type_of(DType dtype) {
-  switch (dtype) {
-    case DType::bool_:  // only copied
-    case DType::uint8: return nccl::kUint8;
-    case DType::int32: return nccl::kInt32;
-    case DType::int64: return nccl::kInt64;
-    case DType::float16: return nccl::kFloat16;
-    case DType::bfloat16: return nccl::kBfloat16;
-    case DType::float32: return nccl::kFloat32;
-    case DType::float64: return nccl::kFloat64;
-  }
-  throw InternalError(str("NCCL: expected a type of tensors, got ", static_cast<int>(dtype)));
-}
-
 std::vector<Device> checked(std::vector<Device> devices, double timeout) {
   constexpr const char* kMake = "make_nccl_communicator";
   if (devices.empty()) throw ArgumentError(str(kMake, ": expected at least one device, got none"));
@@ -68,7 +54,7 @@ class NcclCommunicator final : public Communicator {
     for (std::size_t i = 0; i < send.size(); ++i)
       if (count(i) > 0)
         calls.push_back({kind, i % devices().size(), send[i].data, recv(i),
-                         static_cast<std::size_t>(count(i)), type_of(send[i].dtype)});
+                         static_cast<std::size_t>(count(i)), nccl::type_of(send[i].dtype)});
     if (!calls.empty()) group_.run(op, std::move(calls));
   }
 
@@ -125,7 +111,7 @@ class NcclCommunicator final : public Communicator {
                         static_cast<const char*>(buffers[i].data) + peer * bytes,
                         static_cast<char*>(results[i].data) + peer * bytes,
                         count,
-                        type_of(buffers[i].dtype),
+                        nccl::type_of(buffers[i].dtype),
                         static_cast<int>(peer)};
         calls.push_back(call);
         calls.push_back(call);

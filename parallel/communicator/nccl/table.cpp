@@ -86,4 +86,18 @@ const Functions& library_functions() {
   return functions;
 }
 
+int type_of(DType dtype) {
+  switch (dtype) {
+    case DType::bool_:
+    case DType::uint8: return kUint8;
+    case DType::int32: return kInt32;
+    case DType::int64: return kInt64;
+    case DType::float16: return kFloat16;
+    case DType::bfloat16: return kBfloat16;
+    case DType::float32: return kFloat32;
+    case DType::float64: return kFloat64;
+  }
+  throw InternalError(str("NCCL: expected a type of tensors, got ", static_cast<int>(dtype)));
+}
+
 }  // namespace braid::parallel::nccl

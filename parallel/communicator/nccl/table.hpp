@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include <braid/core/dtype.hpp>
+
 struct ncclComm;     // the library's own name
 struct CUstream_st;  // CUDA's name
 
@@ -22,6 +24,8 @@ inline constexpr Result kSuccess = 0, kUnhandledCudaError = 1, kInvalidUsage = 5
 // ncclDataType_t
 inline constexpr int kUint8 = 1, kInt32 = 2, kInt64 = 4, kFloat16 = 6, kFloat32 = 7, kFloat64 = 8,
                      kBfloat16 = 9;
+/// The type of a tensor's elements in NCCL's terms. A bool is only copied, as a byte.
+[[nodiscard]] int type_of(DType dtype);
 // ncclRedOp_t
 inline constexpr int kSum = 0, kProduct = 1, kMax = 2, kMin = 3;
 // versions: the oldest supported one; the first with several ranks on one GPU
