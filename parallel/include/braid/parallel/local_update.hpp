@@ -1,2 +1,3 @@
 #pragma once
+// Declares nothing: this header has moved, and an old #include says where it is.
 #error "braid: braid/parallel/local_update.hpp is now braid/parallel/replicated_optimizer.hpp"
