@@ -8,6 +8,7 @@
 # mpi: mpirun starts the ranks, and also ends those that are left. gloo: nobody does; every rank
 # must end alone, and a stopped one when it continues.
 set -uo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 least=$1 mode=$2
 shift 2
 export TIMEOUT=${TIMEOUT:-3}
@@ -20,14 +21,8 @@ RANDOM=$seed
 echo "SEED=$seed"
 # marks the processes of this test, so that those that are left are found
 export BRAID_KILLS_ID=$work
-mpirun=${MPIRUN:-$(command -v mpirun.openmpi || command -v mpirun)}
-if [[ $mode == mpi && -z $mpirun ]]; then
-  echo "SKIP(no mpirun)"
-  exit 77
-fi
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 BRAID_THREADS=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_mpi_yield_when_idle=1
+need_mpirun "$mode"
+export BRAID_THREADS=1
 
 # Prints the processes of PROGRAM: each number with its rank. mpirun has none.
 ranks() {

@@ -3,14 +3,13 @@
 # is installed: collectives, errors that all ranks report, and KILLS (2) ranks each that are killed
 # or stopped. Prints a line for each check; exits with 77 if there is no engine.
 set -euo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 program=$1 engines=$2 kills=${3:-2}
 work=$(mktemp -d)
 tag=rank-of-$$-$RANDOM # an argument by which the processes of this script are found
 trap 'end_all; rm -rf "$work"' EXIT
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT BRAID_PORT PMIX_RANK
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 BRAID_MODULE_PATH=$engines
-export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_mpi_yield_when_idle=1
+export BRAID_MODULE_PATH=$engines
 
 pids() { pgrep -f -- " $tag\$" || true; }
 # The ranks, without the launcher, whose arguments contain the tag too.
@@ -68,15 +67,6 @@ run() {
 # count_lines TEXT: the lines of the job's output that contain the text.
 count_lines() { cat "$work"/log* 2>/dev/null | grep -cF -- "$1" || true; }
 
-# wait_for SECONDS COMMAND...: until it succeeds.
-wait_for() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    ((SECONDS < end)) || return 1
-    sleep 0.05
-  done
-}
 is_running() { [[ $(count_lines running) != 0 ]]; }
 has_ended() { [[ -s $work/status ]]; }
 is_empty() { [[ -z $(ranks) ]]; }

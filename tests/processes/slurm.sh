@@ -14,6 +14,7 @@
 #   cd build/cpu && ../../tests/processes/slurm.sh tests/processes/braid_rank_program \
 #     docs/tutorials/braid_tutorial_distributed_short tests/processes/braid_tests_difference engines
 set -uo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 (($# == 4)) || { sed -n '2,16p' "$0" && exit 2; }
 rank_program=$(readlink -f "$1") program=$(readlink -f "$2") compare=$(readlink -f "$3")
 engines=$(readlink -f "$4")
@@ -152,15 +153,6 @@ pids() {
     for pid in $(ip netns pids "$space"); do
       [[ $(readlink "/proc/$pid/exe") != "$1" ]] || echo "$pid"
     done
-  done
-}
-# wait_for SECONDS COMMAND...: until it succeeds.
-wait_for() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    ((SECONDS < end)) || return 1
-    sleep 0.05
   done
 }
 ended() { [[ -z $(pids "$rank_program")$(pids "$program") ]]; }

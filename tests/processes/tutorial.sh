@@ -3,16 +3,11 @@
 # RANKS ranks; the parameters must be the same within 1e-6, and with --deterministic the same bits.
 # COMPARE A B prints the largest difference of two safetensors files.
 set -uo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 program=$(readlink -f "$1") compare=$(readlink -f "$2") mode=$3
 shift 3
-mpirun=${MPIRUN:-$(command -v mpirun.openmpi || command -v mpirun)}
-if [[ $mode == mpi && -z $mpirun ]]; then
-  echo "SKIP(no mpirun)"
-  exit 77
-fi
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 BRAID_THREADS=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_mpi_yield_when_idle=1
+need_mpirun "$mode"
+export BRAID_THREADS=1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
