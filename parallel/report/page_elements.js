@@ -12,6 +12,7 @@ const data = JSON.parse(document.getElementById('data').textContent);
 data.runs.forEach((run, i) => {
   run.timeline = data.timelines[i].spans;
   run.shown = data.timelines[i].shown;
+  run.lanes = data.timelines[i].lanes || run.names;  // of ranks: theirs
 });
 const PHASES = ['scatter', 'replicate', 'compute', 'gather', 'reduce', 'optimizer', 'idle'];
 const KINDS = [

@@ -7,6 +7,7 @@
 
 #include "report/json_text.hpp"
 #include "report/phases.hpp"
+#include "report/ranks.hpp"
 
 namespace braid::parallel {
 namespace {
@@ -72,6 +73,18 @@ ReplicaStep usual(const MeasuredRun& run, std::size_t replica) {
   return result;
 }
 
+void add_ranks(std::string& out, const std::vector<RankRun>& ranks) {
+  add(out, "  %-6s %14s %16s %8s %6s %12s %14s %12s %12s\n", "rank", "clock off, us",
+      "uncertain by, us", "spans", "lost", "collectives", "bytes", "ms in them", "ms waited");
+  for (const RankRun& r : ranks) {
+    const CollectiveTotals sum = totals_of(r);
+    add(out, "  %-6d %14.1f %16.1f %8zu %6llu %12zu %14s %12.3f %12.3f\n", r.rank,
+        1e-3 * static_cast<double>(r.clock_offset), 1e-3 * static_cast<double>(r.clock_uncertainty),
+        r.spans.size(), static_cast<unsigned long long>(r.dropped), r.collectives.size(),
+        size(sum.bytes).c_str(), 1e3 * sum.seconds, 1e3 * sum.waited);
+  }
+}
+
 void add_run(std::string& out, const MeasuredRun& run) {
   const double rate = run.seconds > 0 ? static_cast<double>(run.batch) / run.seconds : 0;
   add(out, "\n%zu %s, batch %lld: %.3f ms a step, %.0f samples/s%s\n", run.devices.size(),
@@ -93,6 +106,7 @@ void add_run(std::string& out, const MeasuredRun& run) {
       static_cast<long long>(run.steps), 1e3 * run.recorded_seconds, run.spans.size(),
       static_cast<unsigned long long>(run.dropped),
       device_clock ? "the devices' clocks" : "the host's clock", 100 * run.overhead);
+  if (!run.ranks.empty()) add_ranks(out, run.ranks);
   if (run.memory.empty()) return;
   add(out, "  %-16s %10s %10s %10s %12s %14s %10s %10s\n", "memory", "parameters", "gradients",
       "optimizer", "activations", "replica cache", "outputs", "peak");
