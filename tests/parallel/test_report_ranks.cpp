@@ -1,4 +1,5 @@
 // The report of several ranks: clocks, the exchange of spans, and what the outputs show of them.
+#include <cstdlib>
 #include <cstring>
 
 #include "distributed.hpp"
@@ -69,6 +70,17 @@ std::vector<RankRun> gathered(std::int64_t at) {
   return runs;
 }
 
+/// A report of one step, with the ranks' runs.
+DataParallelReport report_of(const std::vector<RankRun>& runs) {
+  DataParallelReport report("three processes");
+  {
+    auto recording = report.record({device(0)}, 4);
+    const auto step = recording.step();
+  }
+  const_cast<parallel::MeasuredRun&>(report.runs()[0]).ranks = runs;
+  return report;
+}
+
 }  // namespace
 
 TEST_CASE("report of ranks: planted offsets of clocks are found", "[report][ranks]") {
@@ -101,20 +113,20 @@ TEST_CASE("report of ranks: spans of all ranks are on the clock of rank 0", "[re
     CHECK(runs[r].collectives[0].call == 118);
   }
 
-  // A recording of rank 0 has them too, and the outputs show them.
-  DataParallelReport report("ranks");
+  // A world of one has none.
+  DataParallelReport single("one process");
   on_ranks(1, [&](ProcessCommunicator& alone) {
-    auto recording = report.record({device(0)}, 4);
+    auto recording = single.record({device(0)}, 4);
     { const auto step = recording.step(); }
     recording.finish(alone);
   });
-  REQUIRE(report.runs().size() == 1);
-  CHECK(report.runs()[0].ranks.empty());  // a world of one
-  CHECK(report.runs()[0].spans.size() == 1);
-  CHECK(report.json().find("\"ranks\"") == std::string::npos);
-  CHECK(report.html().find("\"lanes\"") == std::string::npos);
+  REQUIRE(single.runs().size() == 1);
+  CHECK(single.runs()[0].ranks.empty());
+  CHECK(single.runs()[0].spans.size() == 1);
+  CHECK(single.json().find("\"ranks\"") == std::string::npos);
+  CHECK(single.html().find("\"lanes\"") == std::string::npos);
 
-  const_cast<parallel::MeasuredRun&>(report.runs()[0]).ranks = runs;
+  const DataParallelReport report = report_of(runs);
   const JsonValue json = parse_json(report.json());
   REQUIRE(json["runs"][0]["ranks"].items.size() == 3);
   CHECK(json["runs"][0]["ranks"][2]["rank"].number == 2);
@@ -227,6 +239,12 @@ TEST_CASE("report of ranks: finish gathers on rank 0", "[report][ranks]") {
   REQUIRE(run.spans.size() == 1);  // the step; no marks
   CHECK((run.spans[0].begin <= c.begin + kMs && c.end <= run.spans[0].end + kMs));
   CHECK(run.ranks[1].spans.empty());
+}
+
+TEST_CASE("report of ranks: the page for the browser", "[.report_page]") {
+  const char* const folder = std::getenv("BRAID_REPORT_DIR");
+  REQUIRE(folder);
+  report_of(gathered(trace::now())).write(std::string(folder) + "/ranks");
 }
 
 }  // namespace braid::test::on_device
