@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <braid/parallel/report.hpp>
+#include <braid/parallel/rank_run.hpp>
 
 // What the communicators of this process did while a trace::Recording exists.
 namespace braid::parallel::process {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <braid/parallel/process_communicator.hpp>
-#include <braid/parallel/report.hpp>
+#include <braid/parallel/rank_run.hpp>
 
 // Brings what several ranks recorded to rank 0, on one time axis.
 namespace braid::parallel {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <braid/core/error.hpp>
+#include <braid/parallel/process_communicator.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "process/collective_log.hpp"
@@ -80,7 +81,8 @@ void DataParallelReport::Recording::finish(ProcessCommunicator& ranks) {
   }
   std::vector<RankRun> all = gather_ranks(ranks, part, trace::now);
   if (failed) std::rethrow_exception(failed);
-  report_.runs_.back().ranks = std::move(all);
+  if (ranks.rank() == 0)
+    report_.runs_.back().ranks = std::make_shared<const std::vector<RankRun>>(std::move(all));
 }
 
 }  // namespace braid::parallel

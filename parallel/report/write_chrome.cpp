@@ -3,6 +3,7 @@
 #include <map>
 
 #include <braid/core/error.hpp>
+#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "report/json_text.hpp"
@@ -109,12 +110,13 @@ void write_run(JsonText& json, const MeasuredRun& run, int process) {
              str(run.devices.size(),
                  run.devices.size() == 1 ? " device, batch " : " devices, batch ", run.batch));
   std::map<int, std::string> names;
-  if (run.ranks.empty()) {
+  if (run.ranks == nullptr) {
     write_name(json, "thread_name", process, 1, "steps");
     (void)write_spans(json, {run.devices, run.spans, "", 1}, process, names);
   }
   int track = 1;
-  for (const RankRun& rank : run.ranks) {
+  const std::vector<RankRun> none;
+  for (const RankRun& rank : run.ranks != nullptr ? *run.ranks : none) {
     const std::string prefix = str("rank ", rank.rank, " · ");
     names[track] = prefix + "steps";
     track = write_spans(json, {rank.devices, rank.spans, prefix, track}, process, names);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include <braid/core/error.hpp>
+#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "report/page.hpp"
@@ -105,19 +106,20 @@ void write_timeline(JsonText& json, const MeasuredRun& run) {
   json.line().object().key("shown").array();
   for (const std::int64_t step : steps) json.value(step);
   json.end();
-  if (!run.ranks.empty()) {
+  if (run.ranks != nullptr) {
     json.key("lanes").array();
-    for (const RankRun& rank : run.ranks) {
+    for (const RankRun& rank : *run.ranks) {
       for (const Device d : rank.devices) json.value(str("rank ", rank.rank, " · ", d));
       json.value(str("rank ", rank.rank, " · collectives"));
     }
     json.end();
   }
   json.key("spans").array();
-  if (run.ranks.empty()) write_spans(json, run.devices, run.spans, steps, 0, kShownSpans);
+  if (run.ranks == nullptr) write_spans(json, run.devices, run.spans, steps, 0, kShownSpans);
   std::size_t lane = 0;
-  for (const RankRun& rank : run.ranks) {
-    const std::size_t most = std::max<std::size_t>(kShownSpans / run.ranks.size() / 2, 1);
+  const std::vector<RankRun> none;
+  for (const RankRun& rank : run.ranks != nullptr ? *run.ranks : none) {
+    const std::size_t most = std::max<std::size_t>(kShownSpans / run.ranks->size() / 2, 1);
     write_spans(json, rank.devices, rank.spans, steps, lane, most);
     lane += rank.devices.size();
     write_collectives(json, rank, steps, lane++, most);

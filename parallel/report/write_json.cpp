@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <braid/core/error.hpp>
+#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "report/ranks.hpp"
@@ -104,7 +105,7 @@ void write_run(JsonText& json, const MeasuredRun& run, const Prediction* predict
         .end();
   }
   json.end();
-  if (!run.ranks.empty()) write_ranks(json, run.ranks);
+  if (run.ranks != nullptr) write_ranks(json, *run.ranks);
   json.end();
 }
 

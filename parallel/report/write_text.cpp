@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include <braid/core/error.hpp>
+#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "report/json_text.hpp"
@@ -106,7 +107,7 @@ void add_run(std::string& out, const MeasuredRun& run) {
       static_cast<long long>(run.steps), 1e3 * run.recorded_seconds, run.spans.size(),
       static_cast<unsigned long long>(run.dropped),
       device_clock ? "the devices' clocks" : "the host's clock", 100 * run.overhead);
-  if (!run.ranks.empty()) add_ranks(out, run.ranks);
+  if (run.ranks != nullptr) add_ranks(out, *run.ranks);
   if (run.memory.empty()) return;
   add(out, "  %-16s %10s %10s %10s %12s %14s %10s %10s\n", "memory", "parameters", "gradients",
       "optimizer", "activations", "replica cache", "outputs", "peak");

@@ -18,6 +18,7 @@ namespace braid::parallel {
 
 template <class O> class ReplicatedOptimizer;
 class ProcessCommunicator;
+struct RankRun;
 
 /// The phases and bytes of one replica in one step. The seconds add up to those of the step.
 struct ReplicaStep {
@@ -48,29 +49,6 @@ struct DeviceMemory {
   std::size_t peak = 0;  ///< measured by the allocator over the run
 };
 
-/// A collective between processes, as one rank saw it. Times in ns since the run began on rank 0.
-struct CollectiveSpan {
-  std::string name;         ///< "all_reduce(bucket 3, 25 MiB)"
-  std::uint64_t call = 0;   ///< its number in the communicator, from 1 on, the same on all ranks
-  std::uint64_t bytes = 0;  ///< of the rank's input
-  std::int64_t step = -1;   ///< in which it began; -1: none
-  std::int64_t begin = 0, end = 0;
-  /// ns from the begin until all ranks had entered; 0 without ProcessOptions::check_collectives
-  std::int64_t waited = 0;
-};
-
-/// What one rank of several recorded, on the clock of rank 0.
-struct RankRun {
-  int rank = 0;
-  /// ns: the rank's clock minus that of rank 0 at the end of the run, and how far off it may be
-  std::int64_t clock_offset = 0, clock_uncertainty = 0;
-  std::vector<Device> devices = {};
-  std::vector<trace::Record> spans = {};  ///< times in ns since the run began on rank 0
-  std::vector<CollectiveSpan> collectives = {};
-  std::uint64_t dropped = 0;                    ///< spans lost because a buffer was full
-  std::shared_ptr<const void> names = nullptr;  ///< keeps the names in `spans` alive
-};
-
 /// The measured steps of one batch size over one list of devices.
 struct MeasuredRun {
   std::vector<Device> devices;
@@ -93,7 +71,8 @@ struct MeasuredRun {
   bool simulated = false;
   /// expected for devices that share cores or a GPU, if nothing better is measured
   double slowdown = 1;
-  std::vector<RankRun> ranks = {};  ///< of several processes, by rank; else empty
+  /// of several processes, by rank; else null. braid/parallel/rank_run.hpp has the type.
+  std::shared_ptr<const std::vector<RankRun>> ranks = nullptr;
 };
 
 /// The efficiency of one configuration, and the best that these devices can reach.
