@@ -65,6 +65,7 @@ struct Call {
   std::shared_ptr<Work::State> work;
   std::vector<char> staged;      // of a send or receive on a device
   bool checked_failure = false;  // the headers of the ranks differ
+  bool nccl = false;             // runs over NCCL
 
   /// `all_reduce(bucket 3, 25 MiB)`
   [[nodiscard]] std::string text() const;

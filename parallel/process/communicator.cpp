@@ -46,7 +46,8 @@ void EngineCommunicator::shut_down(bool orderly) noexcept {
 }
 
 std::string_view EngineCommunicator::engine() const noexcept {
-  return core_ ? std::string_view(core_->options().engine_name) : "none";
+  if (!core_) return "none";
+  return core_->options().nccl ? "nccl" : std::string_view(core_->options().engine_name);
 }
 
 void EngineCommunicator::check_tensor(const char* op, const Tensor& t) const {

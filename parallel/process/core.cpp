@@ -82,7 +82,9 @@ std::shared_ptr<Work::State> Core::add(std::shared_ptr<Call> call) {
     work->worker = worker_;
     if (is_collective(call->kind)) call->number = ++number_;
     call->rank = rank_;
-    call->record = options_.record->add(record_group_, options_.engine_name, *call);
+    call->nccl = options_.nccl && NcclRank::takes(*call);
+    call->record =
+        options_.record->add(record_group_, call->nccl ? "nccl" : options_.engine_name, *call);
     queue_.push_back(std::move(call));
   }
   wake_.notify_one();
@@ -112,7 +114,10 @@ void Core::loop() {
       if (!open && stopping_) {
         std::unique_ptr<HostEngine> engine = std::move(engine_);
         if (!orderly_) engine->leave_at_once();
+        const bool orderly = orderly_ && !monitor_->failed();
         lock.unlock();
+        if (nccl_ && !orderly) nccl_->abort();
+        nccl_.reset();
         engine.reset();
         lock.lock();
         running_ = false;
@@ -148,7 +153,8 @@ void Core::run(const std::shared_ptr<Call>& shared) {
   if (collective) monitor_->entered(call.number, call.text());
   try {
     if (monitor_->failed()) throw Stopped{};
-    for (const std::unique_ptr<Event>& event : call.ready) event->synchronize();
+    for (const std::unique_ptr<Event>& event : call.ready)
+      if (!call.nccl) event->synchronize();
     if (call.kind == CallKind::function) {
       while (look_at_messages()) std::this_thread::sleep_for(std::chrono::microseconds(50));
       if (monitor_->failed()) throw Stopped{};
@@ -182,6 +188,12 @@ void Core::run(const std::shared_ptr<Call>& shared) {
     // the others' progress as it is now, not as it was before the deadline
     std::this_thread::sleep_for(monitor_->interval());
     fail(call, FailureKind::timeout, monitor_->missing(call.number, call.text(), seconds_of(call)));
+  } catch (const CommTimeoutError& e) {  // of NCCL
+    monitor_->look();
+    if (monitor_->failed()) return finish(call, monitor_->failure());
+    std::this_thread::sleep_for(monitor_->interval());
+    fail(call, FailureKind::timeout,
+         str(monitor_->missing(call.number, call.text(), seconds_of(call)), " (", e.what(), ")"));
   } catch (const CommError& e) {
     if (engine_->may_write()) kept_.push_back(shared);
     // If a connection broke because a rank ended, the monitor will say so.

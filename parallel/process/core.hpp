@@ -13,6 +13,7 @@
 #include "process/execute.hpp"
 #include "process/flight_record.hpp"
 #include "process/monitor.hpp"
+#include "process/nccl_rank.hpp"
 
 namespace braid::parallel::process {
 
@@ -20,6 +21,7 @@ struct CoreOptions {
   Device device;
   double timeout = 600;
   bool check_collectives = true;
+  bool nccl = false;                     // collectives on GPUs run over NCCL, which all ranks have
   std::string engine_name;               // "threads", "mpi", "gloo"
   std::shared_ptr<Store> store;          // of the ranks of the engine
   std::vector<int> ranks;                // in the world; empty: this is the world
@@ -59,6 +61,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void loop();
   void run(const std::shared_ptr<Call>& call);
   void run_collective(Call& call, Collectives& collectives);
+  /// Runs a collective over NCCL. The first one makes the NCCL communicator of the ranks.
+  void run_nccl(Call& call, Collectives& collectives);
   void check(Call& call, Collectives& collectives);
   void check_counts(const Call& call, Collectives& collectives);
   void start_message(const std::shared_ptr<Call>& call);
@@ -100,6 +104,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool looking_ = false;
   Clock::time_point deadline_;
   std::vector<char> staged_in_, staged_out_;
+  std::unique_ptr<NcclRank> nccl_;  // null before the first collective on a GPU
   Scratch scratch_;
   std::map<Device, std::shared_ptr<Stream>> streams_;
   std::vector<std::shared_ptr<Call>> kept_;  // their memory may still be written

@@ -1,6 +1,8 @@
 // How the communicator's thread runs one collective.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <string_view>
 
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
@@ -46,6 +48,7 @@ void Core::run_collective(Call& call, Collectives& collectives) {
     return;
   }
   if (call.count == 0 && call.kind != CallKind::all_to_all) return;
+  if (call.nccl) return run_nccl(call, collectives);
   const std::size_t bytes = static_cast<std::size_t>(call.count) * size_of(call.dtype);
   const bool reads = call.kind != CallKind::broadcast || call.peer == rank_;
   const bool writes = (call.kind != CallKind::broadcast || call.peer != rank_) &&
@@ -82,6 +85,40 @@ void Core::run_collective(Call& call, Collectives& collectives) {
     default: throw InternalError("run_collective: expected a collective, got another call");
   }
   if (writes) to_device(call.out, out);
+}
+
+void Core::run_nccl(Call& call, Collectives& collectives) {
+  const auto stopped = [this] { return monitor_->failed(); };
+  try {
+    if (!nccl_) {
+      (void)stream_of(options_.device);  // makes the thread one of the device
+      struct Start {
+        nccl::UniqueId id{};
+        std::array<char, 256> error{};
+      } start;
+      if (rank_ == 0) {
+        try {
+          start.id = nccl::Group::make_id(deadline_, stopped);
+        } catch (const std::exception& e) {
+          const std::string_view why = e.what();
+          std::copy_n(why.begin(), std::min(why.size(), start.error.size() - 1),
+                      start.error.begin());
+        }
+      }
+      collectives.broadcast(&start, sizeof start, 0);
+      if (start.error[0] != '\0')
+        throw CommError(str("rank 0 has no id of NCCL: ", start.error.data()));
+      nccl_ = std::make_unique<NcclRank>(options_.device,
+                                         nccl::Remote{start.id, rank_, size_, deadline_, stopped,
+                                                      [this] { (void)look_at_messages(); }},
+                                         options_.timeout);
+    }
+    nccl_->run(call, deadline_);
+  } catch (const CommTimeoutError&) {
+    throw;
+  } catch (const CommError& e) {
+    throw CommError(str("rank ", rank_, ": ", e.what()));
+  }
 }
 
 std::shared_ptr<Core> Core::split(int color, int key) {

@@ -66,6 +66,7 @@ Header header_of(const Call& call) {
   h.op = static_cast<std::uint8_t>(call.op);
   h.dtype = static_cast<std::uint8_t>(call.dtype);
   h.dims = static_cast<std::uint8_t>(call.shape.rank());
+  h.nccl = call.nccl ? 1 : 0;
   std::copy(call.shape.begin(), call.shape.end(), h.shape.begin());
   std::memcpy(h.name.data(), call.name.data(), std::min(call.name.size(), h.name.size() - 1));
   return h;
@@ -78,7 +79,8 @@ std::optional<std::string> mismatch(std::span<const Header> headers) {
   };
   if (same([](const Header& a, const Header& b) {
         return a.number == b.number && a.count == b.count && a.root == b.root && a.kind == b.kind &&
-               a.op == b.op && a.dtype == b.dtype && a.dims == b.dims && a.shape == b.shape;
+               a.op == b.op && a.dtype == b.dtype && a.dims == b.dims && a.shape == b.shape &&
+               a.nccl == b.nccl;
       }))
     return {};
   const Header& first = headers.front();
@@ -108,6 +110,10 @@ std::optional<std::string> mismatch(std::span<const Header> headers) {
   if (const auto text = differing(headers, " has ", " have ", data_text)) return where + *text;
   if (const auto text = differing(headers, " has elements: ", " have elements: ",
                                   [](const Header& h) { return std::to_string(h.count); }))
+    return where + *text;
+  if (const auto text = differing(
+          headers, " has a tensor ", " have a tensor ",
+          [](const Header& h) { return std::string(h.nccl ? "on a GPU" : "on the CPU"); }))
     return where + *text;
   return {};
 }

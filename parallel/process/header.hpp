@@ -17,7 +17,8 @@ struct Header {
   std::int32_t root = 0;
   std::uint8_t kind = 0, op = 0, dtype = 0, dims = 0;
   std::array<std::int64_t, kMaxRank> shape{};
-  std::array<char, 40> name{};  // only for texts; ends with a 0
+  std::uint8_t nccl = 0;        // 1: the memory is on a GPU, and the call runs over NCCL
+  std::array<char, 39> name{};  // only for texts; ends with a 0
 };
 static_assert(sizeof(Header) == 128);
 

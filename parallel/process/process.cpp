@@ -15,6 +15,7 @@
 #include "process/communicator.hpp"
 #include "process/launcher.hpp"
 #include "process/module_engine.hpp"
+#include "process/nccl_agreement.hpp"
 #include "process/store_client.hpp"
 #include "process/store_server.hpp"
 
@@ -109,6 +110,8 @@ struct Process::State {
   void wait_for_all(Store& store, const Launch& launch);
   void find_local(const Launch& launch, const std::vector<std::string>& hosts);
   void choose_device(const ProcessOptions& options);
+  /// Chooses the device, and whether NCCL is used, together with the other ranks.
+  bool prepare_device(const ProcessOptions& options, const Launch& launch, HostEngine& engine);
   static std::unique_ptr<HostEngine> open_mpi(const Launch& launch, const ModuleOptions& module);
 };
 
@@ -252,10 +255,6 @@ void Process::State::start(const ProcessOptions& options) {
   rank = launch.rank;
   size = launch.size;
   timeout = launch.timeout;
-  if (launch.engine == Engine::nccl)
-    throw CommError(
-        "Process: expected engine mpi or gloo, which copy between GPUs through the "
-        "host, got nccl, which works only inside a process in this version");
   if (size == 1) {
     local_rank = launch.local_rank.value_or(0);
     local_size = launch.local_size.value_or(1);
@@ -264,7 +263,9 @@ void Process::State::start(const ProcessOptions& options) {
     return;
   }
   const bool by_mpi = launch.by == LaunchedBy::open_mpi || launch.by == LaunchedBy::mpich;
-  const bool mpi = launch.engine == Engine::mpi || (launch.engine == Engine::automatic && by_mpi);
+  const bool mpi =
+      launch.engine == Engine::mpi ||
+      ((launch.engine == Engine::automatic || launch.engine == Engine::nccl) && by_mpi);
   ModuleOptions module;
   module.rank = rank;
   module.size = size;
@@ -282,8 +283,8 @@ void Process::State::start(const ProcessOptions& options) {
                     [&table, module] { return open_engine(table, module); });
   }
   try {
-    choose_device(options);
-  } catch (...) {  // the others hear of it in their first collective
+    core.nccl = prepare_device(options, launch, *engine);
+  } catch (...) {
     core.store->append("gone", str(rank, " 0 l;"));
     engine->leave_at_once();
     throw;
@@ -295,6 +296,35 @@ void Process::State::start(const ProcessOptions& options) {
   auto shared = std::make_shared<Core>(std::move(engine), std::move(core));
   shared->start();
   communicator = own = std::make_shared<EngineCommunicator>(std::move(shared));
+}
+
+bool Process::State::prepare_device(const ProcessOptions& options, const Launch& launch,
+                                    HostEngine& engine) {
+  NcclFacts mine;
+  std::exception_ptr failure;  // the others hear of it before it is thrown
+  try {
+    choose_device(options);
+    mine = nccl_facts(device, launch.engine);
+  } catch (const std::exception& e) {
+    failure = std::current_exception();
+    mine = failed_facts(e.what());
+  }
+  std::vector<NcclFacts> all(static_cast<std::size_t>(size));
+  DeadlinePoll deadline{after(timeout)};
+  Scratch scratch;
+  try {
+    Collectives(engine, deadline.poll(), scratch).all_gather(&mine, all.data(), sizeof mine);
+  } catch (const Stopped&) {
+    if (!failure)
+      throw CommTimeoutError(
+          str("Process: the ranks have not told each other their devices within ",
+              seconds_text(timeout)));
+  }
+  if (failure) std::rethrow_exception(failure);
+  const NcclAgreement agreement = agree_on_nccl(all);
+  if (!agreement.error.empty()) throw CommError(agreement.error);
+  if (rank == 0 && !agreement.warning.empty()) warn(agreement.warning);
+  return agreement.nccl;
 }
 
 std::unique_ptr<HostEngine> Process::State::open_mpi(const Launch& launch,

@@ -12,6 +12,7 @@
 #include <braid/parallel/internal/thread_ranks.hpp>
 
 #include "process/communicator.hpp"
+#include "process/nccl_agreement.hpp"
 #include "process/reduce_host.hpp"
 
 namespace braid::parallel {
@@ -258,7 +259,7 @@ class ThreadEngine final : public HostEngine {
 namespace detail {
 
 std::vector<std::shared_ptr<ProcessCommunicator>> make_thread_communicators(
-    const std::vector<Device>& devices, double timeout) {
+    const std::vector<Device>& devices, double timeout, bool nccl) {
   using namespace process;
   if (devices.empty())
     throw ArgumentError("make_thread_communicators: expected at least one device, got none");
@@ -267,6 +268,12 @@ std::vector<std::shared_ptr<ProcessCommunicator>> make_thread_communicators(
     all.push_back(std::make_shared<EngineCommunicator>(devices.front()));
     return all;
   }
+  if (nccl) {
+    std::vector<NcclFacts> facts;
+    for (const Device device : devices) facts.push_back(nccl_facts(device, Engine::nccl));
+    if (const NcclAgreement agreement = agree_on_nccl(facts); !agreement.error.empty())
+      throw CommError(agreement.error);
+  }
   const auto group = std::make_shared<Group>(static_cast<int>(devices.size()));
   const auto store = std::make_shared<MemoryStore>();
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -274,6 +281,7 @@ std::vector<std::shared_ptr<ProcessCommunicator>> make_thread_communicators(
     options.device = devices[i];
     options.timeout = timeout;
     options.engine_name = "threads";
+    options.nccl = nccl;
     options.store = store;
     auto core = std::make_shared<Core>(std::make_unique<ThreadEngine>(group, static_cast<int>(i)),
                                        std::move(options));

@@ -41,6 +41,7 @@ static_assert(ours::kUint8 == ncclUint8 && ours::kInt32 == ncclInt32 && ours::kI
               ours::kFloat16 == ncclFloat16);
 static_assert(ours::kFloat32 == ncclFloat32 && ours::kFloat64 == ncclFloat64 &&
               ours::kBfloat16 == ncclBfloat16 && ours::kSum == ncclSum);
+static_assert(ours::kProduct == ncclProd && ours::kMax == ncclMax && ours::kMin == ncclMin);
 
 // Our config is shorter: its fields have the same offsets, and unset fields the same values.
 #define SAME_FIELD(mine, theirs) \

@@ -239,6 +239,16 @@ if [[ " ${launchers[*]} " == *' variables '* ]]; then
     kill "$taken"
     wait "$taken" 2>/dev/null || true
   done
+
+  # NCCL without GPUs: both ranks name them.
+  for rank in 0 1; do
+    CUDA_VISIBLE_DEVICES= BRAID_SIMT_DEVICES=0 BRAID_ENGINE=nccl RANK=$rank WORLD_SIZE=2 \
+      BRAID_PORT=$((port + 1)) timeout 20 "$program" alone 10 "$tag" >"$work/log$rank" 2>&1 &
+  done
+  wait
+  text='engine nccl: expected a GPU on each rank, got cpu:0 on ranks 0, 1'
+  (($(cat "$work"/log[01] | grep -cF "$text") == 2)) || die "NCCL without GPUs: '$text'"
+  echo "NCCL without GPUs: $text"
 fi
 
 # An engine of the other vendor.

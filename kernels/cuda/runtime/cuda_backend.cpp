@@ -1,6 +1,8 @@
 #include "cuda/runtime/cuda_backend.hpp"
 
+#include <array>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -103,6 +105,19 @@ NativeDevice::Size CudaDevice::size() const {
   check(cudaGetDeviceProperties(&properties, gpu_.ordinal()), "cudaGetDeviceProperties", gpu_,
         device_);
   return {properties.totalGlobalMem, properties.multiProcessorCount};
+}
+
+std::string CudaDevice::address() const {
+  const auto value = [this](cudaDeviceAttr attribute) {
+    int found = 0;
+    check(cudaDeviceGetAttribute(&found, attribute, gpu_.ordinal()), "cudaDeviceGetAttribute", gpu_,
+          device_);
+    return static_cast<unsigned>(found);
+  };
+  std::array<char, 32> text{};
+  (void)std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.0", value(cudaDevAttrPciDomainId),
+                      value(cudaDevAttrPciBusId), value(cudaDevAttrPciDeviceId));
+  return text.data();
 }
 
 void CudaDevice::make_current() {

@@ -49,6 +49,7 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   [[nodiscard]] const KernelTable& kernels() const noexcept override { return kernels_; }
   void own_thread() noexcept override { cuda::own_thread(); }
   [[nodiscard]] int gpu() const noexcept override { return gpu_.ordinal(); }
+  [[nodiscard]] std::string address() const override;
   [[nodiscard]] Size size() const override;
   void make_current() override;
 

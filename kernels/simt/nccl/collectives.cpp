@@ -38,25 +38,36 @@ bool needs(const Part& part, int other) {
   return true;
 }
 
-/// x[first] + … + x[first + count - 1] of element i, in the type's own arithmetic.
+/// a + b, a * b, the larger or the smaller, in the type's own arithmetic. As NCCL's, the last two
+/// lose a NaN.
+template <class T> T combine(T a, T b, int op) {
+  switch (op) {
+    case 1: return static_cast<T>(a * b);
+    case 2: return a > b ? a : b;
+    case 3: return a < b ? a : b;
+    default: return static_cast<T>(a + b);
+  }
+}
+
+/// x[first] + … + x[first + count - 1] of element i, or another op.
 template <class T>
 T add(const std::vector<const T*>& x, std::size_t i, std::size_t first, std::size_t count,
-      Sum order) {
+      Sum order, int op) {
   if (count == 1) return x[first][i];
   std::size_t left = count - 1;  // ring: all but the last, then the last
   if (order == Sum::tree)
     for (left = 1; 2 * left < count;) left *= 2;
-  return static_cast<T>(add(x, i, first, left, order) +
-                        add(x, i, first + left, count - left, order));
+  return combine(add(x, i, first, left, order, op),
+                 add(x, i, first + left, count - left, order, op), op);
 }
 
 template <class T>
 void sum(const std::vector<BytesPtr>& from, std::size_t begin, std::size_t count, Bytes& out,
-         Sum order) {
+         Sum order, int op) {
   std::vector<const T*> x;
   for (const BytesPtr& bytes : from) x.push_back(reinterpret_cast<const T*>(bytes->data()) + begin);
   for (std::size_t i = 0; i < count; ++i)
-    reinterpret_cast<T*>(out.data())[i] = add(x, i, 0, x.size(), order);
+    reinterpret_cast<T*>(out.data())[i] = add(x, i, 0, x.size(), order, op);
 }
 
 /// Computes what the rank receives from what all ranks have sent.
@@ -73,13 +84,13 @@ Bytes result_of(const Part& part, const std::vector<BytesPtr>& sent, Sum order) 
   const std::size_t begin =
       part.kind == Kind::reduce_scatter ? static_cast<std::size_t>(part.rank) * part.count : 0;
   switch (part.type) {
-    case 1: sum<std::uint8_t>(sent, begin, part.count, out, order); break;
-    case 2: sum<std::int32_t>(sent, begin, part.count, out, order); break;
-    case 4: sum<std::int64_t>(sent, begin, part.count, out, order); break;
-    case 6: sum<half_t>(sent, begin, part.count, out, order); break;
-    case 7: sum<float>(sent, begin, part.count, out, order); break;
-    case 8: sum<double>(sent, begin, part.count, out, order); break;
-    case 9: sum<bfloat16_t>(sent, begin, part.count, out, order); break;
+    case 1: sum<std::uint8_t>(sent, begin, part.count, out, order, part.op); break;
+    case 2: sum<std::int32_t>(sent, begin, part.count, out, order, part.op); break;
+    case 4: sum<std::int64_t>(sent, begin, part.count, out, order, part.op); break;
+    case 6: sum<half_t>(sent, begin, part.count, out, order, part.op); break;
+    case 7: sum<float>(sent, begin, part.count, out, order, part.op); break;
+    case 8: sum<double>(sent, begin, part.count, out, order, part.op); break;
+    case 9: sum<bfloat16_t>(sent, begin, part.count, out, order, part.op); break;
     default: throw InternalError(str("nccl: expected a type that was checked, got ", part.type));
   }
   return out;
@@ -172,7 +183,9 @@ void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
                               });
       if (stalls || parts.size() < expected)
         r.enqueue(*stream, OpKind::host_function, name_of(part.kind), here,
-                  [rank_group = part.rank_group](Op&) { rank_group->await_abort(); });
+                  [rank_group = part.rank_group, rank = part.rank](Op&) {
+                    rank_group->await_abort(rank);
+                  });
     }
     for (const Part& part : parts) {
       const auto stream = r.find_stream(part.stream, name_of(part.kind), here);
@@ -189,7 +202,7 @@ void enqueue(const std::vector<Part>& parts, bool stalls, Sum order) {
           [&r, part, bytes, allocation, sent, order](Op& op) {
             char* const to = static_cast<char*>(part.recv);
             touch(r, op, allocation, to, bytes, Access::write);
-            if (part.rank_group->is_aborted()) {
+            if (part.rank_group->is_aborted(part.rank)) {
               std::memset(to, 0xff, bytes);
               return;
             }

@@ -15,25 +15,36 @@ using Result = int;
 inline constexpr Result kSuccess = 0, kUnhandledCudaError = 1, kInternalError = 3,
                         kInvalidArgument = 4, kInvalidUsage = 5, kRemoteError = 6, kInProgress = 7;
 
-/// The ranks that share an id. A hung collective waits until any of them is aborted. The abort of
-/// one rank aborts all.
+/// The ranks that share an id. A hung collective waits until its rank is aborted. The abort of one
+/// rank aborts all, unless they are `apart`.
 struct RankGroup {
   std::vector<int> devices;  // by rank; -1: not there yet
+  // Made by inits of different ncclGroups, as by ranks that are different processes: the parts of a
+  // collective come from different ncclGroups.
+  bool apart = false;
+  std::vector<bool> aborted;  // by rank, with the mutex
   std::mutex mutex;
   std::condition_variable changed;
-  bool aborted = false;
-  void abort() {
+  void abort(int rank) {
     const std::lock_guard lock(mutex);
-    aborted = true;
+    aborted.resize(devices.size());
+    if (apart) aborted[static_cast<std::size_t>(rank)] = true;
+    else aborted.assign(devices.size(), true);
     changed.notify_all();
   }
-  void await_abort() {
+  void await_abort(int rank) {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [this] { return aborted; });
+    changed.wait(lock, [&] { return has_aborted(rank); });
   }
-  [[nodiscard]] bool is_aborted() {
+  [[nodiscard]] bool is_aborted(int rank) {
     const std::lock_guard lock(mutex);
-    return aborted;
+    return has_aborted(rank);
+  }
+
+ private:
+  [[nodiscard]] bool has_aborted(int rank) const {
+    const auto at = static_cast<std::size_t>(rank);
+    return at < aborted.size() && aborted[at];
   }
 };
 
@@ -56,7 +67,7 @@ struct Part {
   const void* send;
   void* recv;
   std::size_t count;
-  int type, root;  // of send and recv, root is the other rank
+  int type, op, root;  // op: sum, product, max, min; of send and recv, root is the other rank
   cudaStream_t stream;
   /// The number of elements that it reads, and that it writes.
   [[nodiscard]] std::size_t sends() const noexcept;
@@ -72,7 +83,7 @@ struct Part {
 /// device.
 [[nodiscard]] Result check(const Part& part);
 /// Queues a collective on the streams of its parts. If only some ranks of the group take part, they
-/// wait until an abort; with `stalls`, they wait in any case. Adds in the order `sum`.
+/// wait until an abort; with `stalls`, they wait in any case. Reduces in the order `sum`.
 void enqueue(const std::vector<Part>& parts, bool stalls, Sum sum);
 
 }  // namespace braid::simt::nccl

@@ -37,7 +37,8 @@ struct Library {
   std::mutex mutex;
   std::list<ncclComm> comms;                  // ended ones stay, to detect a late use
   std::map<Id, std::vector<Comm>> gathering;  // by id: the ranks that have arrived, until all have
-  std::uint64_t ids = 0;
+  std::uint64_t ids = 0, groups = 0;
+  std::map<std::shared_ptr<RankGroup>, std::list<Open>> open;  // of ranks that are apart
   std::string last_error;
 };
 
@@ -50,6 +51,7 @@ Library& library() {
 /// The state of a thread between ncclGroupStart and ncclGroupEnd.
 struct Group {
   int depth = 0;
+  std::uint64_t serial = 0;
   Result failure = kSuccess;
   std::vector<Part> parts;
 };
@@ -111,7 +113,7 @@ Result match(const std::vector<Part>& parts, std::vector<std::vector<Part>>& col
     own.push_back(part);
     const Part& first = own.front();
     if (first.kind != part.kind || first.count != part.count || first.type != part.type ||
-        first.root != part.root)
+        first.root != part.root || first.op != part.op)
       return fail(kInvalidUsage,
                   str(name_of(part.kind), " of rank ", part.rank, " has other arguments than ",
                       name_of(first.kind), " of rank ", first.rank));
@@ -119,11 +121,79 @@ Result match(const std::vector<Part>& parts, std::vector<std::vector<Part>>& col
   return kSuccess;
 }
 
+/// Adds a part to the collectives of ranks that are apart. Under the lock. False if it differs from
+/// those of the other ranks.
+bool open_part(Library& all, ncclComm& comm, const Part& part) {
+  const bool sends = part.kind == Kind::send;
+  const int from = sends ? part.rank : part.root, to = sends ? part.root : part.rank;
+  const std::uint64_t index =
+      part.pairs() ? comm.pairs[{part.root, part.kind}]++ : comm.collectives++;
+  std::list<Open>& list = all.open[part.rank_group];
+  const auto same = [&](const Open& each) {
+    const bool pairs = each.kind == Kind::send;
+    return pairs == part.pairs() && each.index == index &&
+           (!pairs || (each.from == from && each.to == to));
+  };
+  auto place = std::find_if(list.begin(), list.end(), same);
+  if (place == list.end())
+    place = list.insert(list.end(), {part.pairs() ? Kind::send : part.kind, index, from, to, {}});
+  comm.polls = kPolls;
+  ++comm.open;
+  place->parts.push_back(part);
+  const Part& first = place->parts.front();
+  return first.count == part.count && first.type == part.type && first.op == part.op &&
+         (part.pairs() || (first.kind == part.kind && first.root == part.root));
+}
+
+/// Takes the parts of ranks that are apart. Ranks whose calls differ get an error; in NCCL they
+/// hang, or overwrite memory.
+Result open_parts(std::vector<Part>& parts) {
+  Library& all = library();
+  bool fits = true;
+  {
+    const std::lock_guard lock(all.mutex);
+    for (const Part& part : parts)
+      for (ncclComm& comm : all.comms)
+        if (part.rank_group->apart && !comm.ended && comm.rank_group == part.rank_group &&
+            comm.rank == part.rank)
+          fits = open_part(all, comm, part) && fits;
+  }
+  std::erase_if(parts, [](const Part& part) { return part.rank_group->apart; });
+  return fits ? kSuccess : fail(kInvalidUsage, "the calls of ranks differ");
+}
+
+/// Puts on the streams what has the parts of all its ranks. Its ranks are in progress until then.
+void close_parts(const std::shared_ptr<RankGroup>& rank_group) {
+  Library& all = library();
+  std::list<Open> complete;
+  {
+    const std::lock_guard lock(all.mutex);
+    const auto found = all.open.find(rank_group);
+    if (found == all.open.end()) return;
+    std::list<Open>& list = found->second;
+    for (auto each = list.begin(); each != list.end();) {
+      const std::size_t expected = each->kind == Kind::send ? 2 : rank_group->devices.size();
+      const auto next = std::next(each);
+      if (!each->dead && each->parts.size() == expected)
+        complete.splice(complete.end(), list, each);
+      each = next;
+    }
+    if (list.empty()) all.open.erase(found);
+  }
+  for (const Open& each : complete) enqueue(each.parts, take_stall(), sum_order());
+  const std::lock_guard lock(all.mutex);
+  for (const Open& each : complete)
+    for (const Part& part : each.parts)
+      for (ncclComm& comm : all.comms)
+        if (comm.rank_group == rank_group && comm.rank == part.rank) --comm.open;
+}
+
 /// Called when a thread's group ends. What it has started continues when its communicators are
 /// polled.
 Result finish_group() {
   Group done = std::exchange(group, {});
   if (done.failure != kSuccess) return done.failure;
+  if (const Result result = open_parts(done.parts); result != kSuccess) return result;
   const auto launch = std::make_shared<Launch>();
   if (const Result result = match(done.parts, launch->collectives); result != kSuccess)
     return result;
@@ -132,7 +202,7 @@ Result finish_group() {
   bool begun = false;
   for (ncclComm& comm : all.comms) {
     if (comm.ended) continue;
-    if (!comm.ready || comm.polls > 0) begun = true;
+    if (!comm.ready || comm.polls > 0 || comm.open > 0) begun = true;
     for (const Part& part : done.parts)
       if (part.rank_group == comm.rank_group && part.rank == comm.rank)
         comm.launch = launch, comm.polls = kPolls, begun = true;
@@ -185,6 +255,9 @@ void join(Library& all, std::vector<Comm>& ranks) {
     }
     rank_group->devices.push_back(device);
   }
+  rank_group->apart = std::any_of(ranks.begin(), ranks.end(), [&](const Comm rank) {
+    return rank->made_in != ranks.front()->made_in;
+  });
   for (const Comm rank : ranks)
     rank->rank_group = rank_group, rank->failure = result, rank->ready = true, rank->polls = kPolls;
 }
@@ -211,6 +284,7 @@ Result comm_init_rank_config(Comm* out, int ranks, UniqueId id, int rank, Config
   const std::lock_guard lock(all.mutex);
   ncclComm& comm = all.comms.emplace_back();
   comm.rank = rank;
+  comm.made_in = group.depth > 0 ? group.serial : ++all.groups;
   comm.rank_group = std::make_shared<RankGroup>();
   comm.rank_group->devices.assign(1, detail::current_device);
   *out = &comm;
@@ -252,6 +326,11 @@ Result comm_get_async_error(Comm comm, Result* out) {
   if (launch)
     for (const std::vector<Part>& parts : launch->collectives)
       enqueue(parts, take_stall(), sum_order());
+  if (comm->rank_group->apart) {
+    close_parts(comm->rank_group);
+    const std::lock_guard lock(library().mutex);
+    if (comm->open > 0) *out = kInProgress;
+  }
   return kSuccess;
 }
 
@@ -272,7 +351,11 @@ Result end(Comm comm, const char* function, bool abort) {
   const std::lock_guard lock(all.mutex);
   comm->ended = true;
   comm->launch = nullptr;
-  if (abort) comm->rank_group->abort();
+  if (abort) comm->rank_group->abort(comm->ready ? comm->rank : 0);
+  for (auto& [id, ranks] : all.gathering) std::replace(ranks.begin(), ranks.end(), comm, Comm());
+  if (const auto found = all.open.find(comm->rank_group); found != all.open.end())
+    for (Open& each : found->second)
+      for (const Part& part : each.parts) each.dead = each.dead || part.rank == comm->rank;
   return kSuccess;
 }
 
@@ -292,7 +375,11 @@ Result comm_abort(Comm comm) {
 Result group_start() {
   const Entry entry;
   if (entry.result() != kSuccess) return entry.result();
-  ++group.depth;
+  if (group.depth++ == 0) {
+    Library& all = library();
+    const std::lock_guard lock(all.mutex);
+    group.serial = ++all.groups;
+  }
   return kSuccess;
 }
 
@@ -308,16 +395,17 @@ Result collective(Kind kind, const void* send, void* recv, std::size_t count, in
   const Entry entry(comm);
   if (entry.result() != kSuccess) return fail(entry.result(), "injected");
   if (!usable(comm, name_of(kind))) return fail(kInvalidArgument, "no communicator");
-  if (op != 0) return fail(kInvalidArgument, "the fake NCCL adds only");
+  if (op < 0 || op > 3) return fail(kInvalidArgument, "the fake NCCL has sum, prod, max and min");
   std::shared_ptr<RankGroup> rank_group;
   {
     Library& all = library();
     const std::lock_guard lock(all.mutex);
-    if (!comm->ready || comm->finalised || comm->failure != kSuccess || comm->polls > 0)
+    if (!comm->ready || comm->finalised || comm->failure != kSuccess || comm->polls > 0 ||
+        comm->open > 0)
       return group.depth > 0 ? (group.failure = kInvalidUsage) : kInvalidUsage;
     rank_group = comm->rank_group;
   }
-  const Part part{kind, rank_group, comm->rank, send, recv, count, type, root, stream};
+  const Part part{kind, rank_group, comm->rank, send, recv, count, type, op, root, stream};
   if (const Result result = check(part); result != kSuccess)
     return fail(result, str(name_of(kind), ": expected memory and a stream of the rank's device"));
   group.parts.push_back(part);

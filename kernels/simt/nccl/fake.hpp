@@ -8,6 +8,9 @@
 //     no others.
 //   - Work is queued on streams of the emulation, so that the checker sees what streams, events and
 //     waits order.
+//   - Ranks that are made in different ncclGroups are like different processes: each starts its
+//     part of a collective, and is in progress until all parts are there. An abort ends its own
+//     rank only.
 //   - Two ranks on one device are refused, unless the version is 2.30 or newer and
 //     NCCL_MULTI_RANK_GPU_ENABLE=1.
 //   - An abort ends what runs. The output of such an operation is then undefined (NaN here).

@@ -63,19 +63,35 @@ void check_gpus(std::span<const Device> devices, int version) {
 
 Group::Group(std::vector<Device> devices, std::chrono::milliseconds timeout)
     : shared_(std::make_shared<Shared>()), timeout_(timeout) {
-  shared_->nccl = library_functions();
-  shared_->comms.resize(devices.size());
-  shared_->made.resize(devices.size());
+  remote_.size = static_cast<int>(devices.size());
   shared_->devices = std::move(devices);
-  const Clock::time_point deadline = Clock::now() + timeout_;
+  start(Clock::now() + timeout_);
+}
+
+Group::Group(Device device, Remote remote, std::chrono::milliseconds timeout)
+    : shared_(std::make_shared<Shared>()), timeout_(timeout), remote_(std::move(remote)) {
+  shared_->devices = {device};
+  shared_->elsewhere = true;
+  start(remote_.deadline);
+}
+
+void Group::start(Clock::time_point deadline) {
+  shared_->nccl = library_functions();
+  shared_->comms.resize(devices().size());
+  shared_->made.resize(devices().size());
+  shared_->id = remote_.id;
+  shared_->first = remote_.rank;
+  shared_->total = remote_.size;
   try {
     initialise(deadline);
   } catch (const DeviceError&) {  // refused before anything was started
     throw;
   } catch (...) {
-    fail_as(kMake);
+    fail_as(maker());
   }
 }
+
+const char* Group::maker() const { return shared_->elsewhere ? "NCCL" : kMake; }
 
 Group::~Group() { close(); }
 
@@ -161,10 +177,10 @@ Group::Answer Group::ask(const char* op, Clock::time_point deadline, Work work) 
         while (shared->taken && !shared->left)
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
       },
-      deadline, [this] { return stop_.load(); });
+      deadline, [this] { return stopped(); });
   if (ended != Ended::yes) shared_->given_up = shared_->left = true;
   if (ended == Ended::late) throw Late();
-  if (ended == Ended::stopped || stop_) throw Stopped();
+  if (ended == Ended::stopped || stopped()) throw Stopped();
   if (answer->error) std::rethrow_exception(answer->error);
   if (answer->function != nullptr)
     throw CommError(str(op, ": expected ncclSuccess from ", answer->function, " on ", names(),
@@ -176,11 +192,13 @@ Group::Answer Group::ask(const char* op, Clock::time_point deadline, Work work) 
 // A non-blocking communicator may still be busy after a call has returned. Until it is ready, its
 // stream may not yet contain the work.
 void Group::await_ready(const char* op, Clock::time_point deadline) {
-  for (Patience patience; ask(op, deadline, poll).in_progress; patience.rest())
+  for (Patience patience; ask(op, deadline, poll).in_progress; patience.rest()) {
+    rest();
     if (deadline - Clock::now() < kAsk) {
       stage_ = "ncclInProgress";
       throw Late();
     }
+  }
 }
 
 void Group::await_streams(const char* op, Clock::time_point deadline) {
@@ -191,7 +209,8 @@ void Group::await_streams(const char* op, Clock::time_point deadline) {
   for (Patience patience;; patience.rest()) {
     while (ended < devices().size() && ends_[ended]->done()) ++ended;
     if (ended == devices().size()) break;
-    if (stop_) throw Stopped();
+    if (stopped()) throw Stopped();
+    rest();
     const Clock::time_point now = Clock::now();
     if (now >= deadline) {
       stage_ = "no end on ";
@@ -208,44 +227,52 @@ void Group::await_streams(const char* op, Clock::time_point deadline) {
 }
 
 void Group::initialise(Clock::time_point deadline) {
-  version_ = ask(kMake, deadline, [](Shared& s, Answer& answer) {
+  version_ = ask(maker(), deadline, [](Shared& s, Answer& answer) {
                note(s, answer, "ncclGetVersion", s.nccl.get_version(&answer.version), nullptr);
              }).version;
   if (version_ < kOldest)
-    throw DeviceError(str(kMake, ": expected NCCL ", version_text(kOldest), " or newer, got ",
+    throw DeviceError(str(maker(), ": expected NCCL ", version_text(kOldest), " or newer, got ",
                           version_text(version_)));
   check_gpus(devices(), version_);
   for (const Device device : devices()) {
     shared_->streams.push_back(make_stream(device));
     ends_.push_back(make_event(device));
   }
-  (void)ask(kMake, deadline, [](Shared& s, Answer& answer) {
-    UniqueId id{};
-    note(s, answer, "ncclGetUniqueId", s.nccl.get_unique_id(&id), nullptr);
+  (void)ask(maker(), deadline, [](Shared& s, Answer& answer) {
+    if (!s.elsewhere) note(s, answer, "ncclGetUniqueId", s.nccl.get_unique_id(&s.id), nullptr);
     if (answer.function != nullptr) return;
     Config config;
     config.blocking = 0;
     in_group(s, answer, [&](std::size_t rank) {
       if (rank == s.devices.size()) return false;
       native_device(s.devices[rank])->make_current();
-      const Result made = s.nccl.comm_init_rank_config(
-          &s.made[rank], static_cast<int>(s.devices.size()), id, static_cast<int>(rank), &config);
+      const Result made = s.nccl.comm_init_rank_config(&s.made[rank], s.total, s.id,
+                                                       s.first + static_cast<int>(rank), &config);
       publish(s, rank);
       note(s, answer, "ncclCommInitRankConfig", made, nullptr);
       return true;
     });
     poll_briefly(s, answer);
   });
-  await_ready(kMake, deadline);
+  await_ready(maker(), deadline);
 }
 
 void Group::run(const char* op, std::vector<Call> calls) {
   const std::lock_guard lock(mutex_);
   require_working(op);
-  const Clock::time_point deadline = Clock::now() + timeout_;
-  ++sequence_;
   for (std::size_t rank = 0; rank < devices().size(); ++rank)
     shared_->streams[rank]->wait_for(current_stream(devices()[rank]));
+  run_locked(Clock::now() + timeout_, op, std::move(calls));
+}
+
+void Group::run_until(Clock::time_point deadline, const char* op, std::vector<Call> calls) {
+  const std::lock_guard lock(mutex_);
+  require_working(op);
+  run_locked(deadline, op, std::move(calls));
+}
+
+void Group::run_locked(Clock::time_point deadline, const char* op, std::vector<Call> calls) {
+  ++sequence_;
   try {
     const Answer begun = ask(op, deadline, [calls = std::move(calls)](Shared& s, Answer& answer) {
       in_group(s, answer, [&](std::size_t i) {
@@ -257,17 +284,20 @@ void Group::run(const char* op, std::vector<Call> calls) {
         switch (call.kind) {
           case Call::Kind::broadcast:
             note(s, answer, "ncclBroadcast",
-                 s.nccl.broadcast(call.send, call.recv, call.count, call.type, 0, comm, stream),
+                 s.nccl.broadcast(call.send, call.recv, call.count, call.type, call.peer, comm,
+                                  stream),
                  comm);
             break;
           case Call::Kind::reduce:
             note(s, answer, "ncclReduce",
-                 s.nccl.reduce(call.send, call.recv, call.count, call.type, kSum, 0, comm, stream),
+                 s.nccl.reduce(call.send, call.recv, call.count, call.type, call.op, call.peer,
+                               comm, stream),
                  comm);
             break;
           case Call::Kind::all_reduce:
             note(s, answer, "ncclAllReduce",
-                 s.nccl.all_reduce(call.send, call.recv, call.count, call.type, kSum, comm, stream),
+                 s.nccl.all_reduce(call.send, call.recv, call.count, call.type, call.op, comm,
+                                   stream),
                  comm);
             break;
           case Call::Kind::all_gather:
@@ -277,7 +307,7 @@ void Group::run(const char* op, std::vector<Call> calls) {
             break;
           case Call::Kind::reduce_scatter:
             note(s, answer, "ncclReduceScatter",
-                 s.nccl.reduce_scatter(call.send, call.recv, call.count, call.type, kSum, comm,
+                 s.nccl.reduce_scatter(call.send, call.recv, call.count, call.type, call.op, comm,
                                        stream),
                  comm);
             break;
@@ -296,10 +326,29 @@ void Group::run(const char* op, std::vector<Call> calls) {
     });
     if (begun.in_progress) await_ready(op, deadline);
     await_streams(op, deadline);
-    if (stop_) throw Stopped();
+    if (stopped()) throw Stopped();
   } catch (...) {
     fail_as(op);
   }
+}
+
+UniqueId Group::make_id(Clock::time_point deadline, const std::function<bool()>& stopped) {
+  struct Made {
+    UniqueId id{};
+    Result result = kSuccess;
+  };
+  const auto made = std::make_shared<Made>();
+  const Functions& functions = library_functions();
+  const Ended ended = submit(
+      [made, &functions] { made->result = functions.get_unique_id(&made->id); }, deadline, stopped);
+  if (ended == Ended::stopped)
+    throw CommAbortedError("ncclGetUniqueId: expected a return, got an abort");
+  if (ended == Ended::late)
+    throw CommTimeoutError("ncclGetUniqueId: expected a return before the deadline, got none");
+  if (made->result != kSuccess)
+    throw CommError(str("expected ncclSuccess from ncclGetUniqueId, got ", name_of(made->result),
+                        " (", made->result, ")"));
+  return made->id;
 }
 
 void Group::check() {

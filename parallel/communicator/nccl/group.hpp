@@ -30,17 +30,27 @@ struct Call {
     recv
   };
   Kind kind;
-  std::size_t rank;
+  std::size_t rank;  ///< of this process's, from 0 on
   const void* send;
   void* recv;  ///< may be null if the rank gets no result of reduce
   /// in NCCL's terms: for all_gather and reduce_scatter the count of one rank's part
   std::size_t count;
   int type;
-  int peer = 0;  ///< of send and recv: the other rank
+  int peer = 0;   ///< of send and recv: the other rank; of broadcast and reduce: the root
+  int op = kSum;  ///< of a reduction
 };
 
-/// The non-blocking NCCL communicators of some devices, each with a separate stream. Rank 0 is the
-/// root; the reduction is the sum.
+/// How the only rank of this process meets those of other processes.
+struct Remote {
+  UniqueId id{};  ///< of make_id(), of one rank
+  int rank = 0, size = 1;
+  Clock::time_point deadline;     ///< for the ranks to meet
+  std::function<bool()> stopped;  ///< true if the group must end; called with locks held
+  std::function<void()> idle;     ///< called again and again by a thread that waits
+};
+
+/// The non-blocking NCCL communicators of some devices, each with a separate stream: all ranks, or
+/// one of several processes.
 ///
 /// The submitting thread (submitter.hpp) makes all library calls except aborts. The program's
 /// threads wait for it with a deadline. An error or a timeout ends the group: a separate thread
@@ -58,6 +68,8 @@ class Group {
 
   /// Requires one or more distinct CUDA devices. Throws as make_nccl_communicator.
   Group(std::vector<Device> devices, std::chrono::milliseconds timeout);
+  /// One rank; the others are in other processes.
+  Group(Device device, Remote remote, std::chrono::milliseconds timeout);
   /// Finalises and destroys the communicators within kCloseLimit, or aborts them.
   ~Group();
   Group(const Group&) = delete;
@@ -71,6 +83,15 @@ class Group {
   /// Returns when the calls are done on all devices. Throws CommError and its subclasses,
   /// DeviceLostError, CudaError: see Communicator. Their texts begin with `op`.
   void run(const char* op, std::vector<Call> calls);
+  /// The same with a deadline, and without a wait for the current streams.
+  void run_until(Clock::time_point deadline, const char* op, std::vector<Call> calls);
+  /// An id for the ranks of a group. Throws as the constructor.
+  [[nodiscard]] static UniqueId make_id(Clock::time_point deadline,
+                                        const std::function<bool()>& stopped);
+  /// The stream of a rank of this process.
+  [[nodiscard]] const std::shared_ptr<braid::Stream>& stream(std::size_t rank = 0) const {
+    return shared_->streams[rank];
+  }
   /// See Communicator.
   void check();
   void abort() noexcept;
@@ -84,6 +105,9 @@ class Group {
     // by rank; null before and after use; atomic, because another thread may abort
     std::vector<Comm> comms;
     std::vector<Comm> made;  // by rank: where the library writes
+    UniqueId id{};
+    int first = 0, total = 0;  // the first rank here, and the number of all ranks
+    bool elsewhere = false;    // the other ranks are in other processes
     // held by the submitting thread while it works; kill() waits for it, for kWorkLimit
     std::mutex working;
     std::atomic<bool> given_up{false};  // the group ends: no new work may begin
@@ -107,9 +131,16 @@ class Group {
   using Work = std::function<void(Shared&, Answer&)>;
 
   Answer ask(const char* op, Clock::time_point deadline, Work work);
+  void run_locked(Clock::time_point deadline, const char* op, std::vector<Call> calls);
   void await_ready(const char* op, Clock::time_point deadline);
   void await_streams(const char* op, Clock::time_point deadline);
   void initialise(Clock::time_point deadline);
+  void start(Clock::time_point deadline);
+  [[nodiscard]] const char* maker() const;  // what errors of its start begin with
+  [[nodiscard]] bool stopped() const { return stop_ || (remote_.stopped && remote_.stopped()); }
+  void rest() const {
+    if (remote_.idle) remote_.idle();
+  }
   [[noreturn]] void fail(const char* op, const std::exception_ptr& error);
   [[noreturn]] void fail_as(const char* op);
   void require_working(const char* op) const;
@@ -127,6 +158,7 @@ class Group {
 
   std::shared_ptr<Shared> shared_;
   std::chrono::milliseconds timeout_;
+  Remote remote_;
   int version_ = 0;
   std::vector<std::unique_ptr<Event>> ends_;  // of a collective, by rank
   std::mutex mutex_;                          // one collective at a time

@@ -23,7 +23,7 @@ inline constexpr Result kSuccess = 0, kUnhandledCudaError = 1, kInvalidUsage = 5
 inline constexpr int kUint8 = 1, kInt32 = 2, kInt64 = 4, kFloat16 = 6, kFloat32 = 7, kFloat64 = 8,
                      kBfloat16 = 9;
 // ncclRedOp_t
-inline constexpr int kSum = 0;
+inline constexpr int kSum = 0, kProduct = 1, kMax = 2, kMin = 3;
 // versions: the oldest supported one; the first with several ranks on one GPU
 inline constexpr int kOldest = 21700, kManyRanksOnAGpu = 23000;
 

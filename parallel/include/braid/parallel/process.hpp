@@ -9,11 +9,12 @@ namespace braid::parallel {
 
 /// What runs the collectives between processes.
 enum class Engine : std::uint8_t {
-  /// Gloo where RANK and WORLD_SIZE are set, MPI where mpirun or srun started the process
+  /// Gloo where RANK and WORLD_SIZE are set, MPI where mpirun or srun started the process; for
+  /// tensors of GPUs NCCL, if each rank has a GPU of its own and all have one version of NCCL
   automatic,
-  mpi,
-  gloo,
-  nccl,  ///< between GPUs, started over MPI or Gloo
+  mpi,   ///< tensors of GPUs go through the host
+  gloo,  ///< the same
+  nccl,  ///< as automatic, and an error if NCCL cannot be used
 };
 
 /// The options of a Process. What is not set is taken from the launcher's variables, then from MPI.
@@ -42,7 +43,8 @@ struct ProcessOptions {
 ///
 /// Throws    ArgumentError for options or variables that contradict each other (a rank outside of
 ///           the world), CommError if the variables of a launcher are set and no engine works, or a
-///           rank does not arrive within the timeout; its text names them
+///           rank does not arrive within the timeout, or NCCL is asked for and cannot be used;
+///           its text names them
 class Process {
  public:
   explicit Process(const ProcessOptions& options = {});

@@ -54,7 +54,7 @@ class ProcessCommunicator : public Communicator {
  public:
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] Device device() const noexcept { return devices().front(); }
-  /// "threads", "mpi", "gloo" or "nccl"
+  /// "threads", "mpi", "gloo", "nccl" (collectives on GPUs; the rest is MPI's or Gloo's) or "none"
   [[nodiscard]] virtual std::string_view engine() const noexcept = 0;
 
   using Communicator::all_gather;

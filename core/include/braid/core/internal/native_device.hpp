@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <string>
 
 #include <braid/core/device.hpp>
 
@@ -18,6 +19,9 @@ class NativeDevice {
 
   /// Index of the GPU, which its logical devices share.
   [[nodiscard]] virtual int gpu() const noexcept = 0;
+  /// The GPU's PCI address, `0000:17:00.0`: the same in all processes of a machine. Throws
+  /// CudaError, DeviceLostError.
+  [[nodiscard]] virtual std::string address() const = 0;
   /// Throws CudaError, DeviceLostError.
   [[nodiscard]] virtual Size size() const = 0;
   /// Makes the GPU the calling thread's current one; it stays current after the call. Throws
