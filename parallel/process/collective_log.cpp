@@ -7,8 +7,6 @@
 namespace braid::parallel::process {
 namespace {
 
-constexpr std::size_t kMost = 65536;  // of a rank
-
 std::mutex mutex;
 std::map<int, CollectiveLog>& logs() {
   static std::map<int, CollectiveLog> of_ranks;  // with the mutex; ranks can be threads
@@ -26,7 +24,7 @@ void log_collective(int rank, CollectiveSpan span) noexcept {
   const std::lock_guard lock(mutex);
   try {
     CollectiveLog& log = logs()[rank];
-    if (log.spans.size() < kMost) log.spans.push_back(std::move(span));
+    if (log.spans.size() < kMostCollectives) log.spans.push_back(std::move(span));
     else ++log.dropped;
   } catch (...) {  // no memory: no span
   }

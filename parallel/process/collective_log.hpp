@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -6,6 +7,9 @@
 
 // What the communicators of this process did while a trace::Recording exists.
 namespace braid::parallel::process {
+
+/// The most collectives that are kept of a rank.
+inline constexpr std::size_t kMostCollectives = 65536;
 
 /// The collectives of one rank; times on the clock of trace::now().
 struct CollectiveLog {

@@ -28,7 +28,7 @@ function timeline(run, width, zoom, show) {
       y: top + s.lane * row + inset,
       width: Math.max(s.length * scale, 0.75),
       height: row - 8 - inset,
-      fill: colour(s.phase),
+      fill: colour(tintOf(s.phase)),
       class: 'span',
       tabindex: 0,
       'data-phase': s.phase

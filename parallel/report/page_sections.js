@@ -121,9 +121,8 @@ if (stepped.length) {
               (text) => {
                 detail.textContent = text;
               })),
-      legend((runs.some((r) => r.ranks) ? [...PHASES, 'collective', 'wait'] : PHASES)
-                 .map((p) => [p, p])),
-      detail, tables);
+      legend((runs.some((r) => r.ranks) ? RANK_PHASES : PHASES).map((p) => [p, p])), detail,
+      tables);
   describe();
 }
 

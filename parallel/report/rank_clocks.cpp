@@ -5,6 +5,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/ops/create.hpp>
 
+#include "distributed/exchange.hpp"
 #include "report/ranks.hpp"
 
 namespace braid::parallel {
@@ -59,11 +60,11 @@ std::vector<RankRun> gather_ranks(ProcessCommunicator& ranks, const RankPart& pa
                                   const HostClock& clock) {
   const auto n = static_cast<std::size_t>(ranks.size());
   std::vector<ClockOffset> clocks;
-  std::exception_ptr failed;
+  std::string refused;  // why rank 0 cannot use what a rank sent; all of it is received anyway
   try {
     clocks = measure_clocks(ranks, clock);
-  } catch (const CommError&) {  // of this rank only, or of the communicator: then the next throws
-    failed = std::current_exception();
+  } catch (const CommError& e) {  // of a rank's clock, or of the communicator: then the next throws
+    refused = e.what();
   }
   const std::string mine = encode_rank(part);
   const Tensor size = make_tensor({1}, DType::int64, Device());
@@ -80,14 +81,13 @@ std::vector<RankRun> gather_ranks(ProcessCommunicator& ranks, const RankPart& pa
     const Tensor sent = make_bytes(mine.size());
     std::memcpy(sent.data<std::uint8_t>(), mine.data(), mine.size());
     ranks.send(sent, 0, kTag);
-    return {};
   }
   std::vector<RankRun> runs;
-  for (std::size_t r = 0; r < n; ++r) {
+  for (std::size_t r = 0; ranks.rank() == 0 && r < n; ++r) {
     const auto bytes = static_cast<std::size_t>(sizes.data<const std::int64_t>()[r]);
     const Tensor got = r == 0 ? Tensor() : make_bytes(bytes);
     if (r > 0) ranks.recv(got, static_cast<int>(r), kTag);
-    if (failed) continue;
+    if (!refused.empty()) continue;
     const std::string_view text =
         r == 0 ? std::string_view(mine)
                : std::string_view(reinterpret_cast<const char*>(got.data<const std::uint8_t>()),
@@ -95,11 +95,12 @@ std::vector<RankRun> gather_ranks(ProcessCommunicator& ranks, const RankPart& pa
     try {
       runs.push_back(decode_rank(text, static_cast<int>(r), clocks[r], part.began));
       runs.back().clock_uncertainty += r == 0 ? 0 : part.began_uncertainty;
-    } catch (const CommError&) {  // after the last message
-      failed = std::current_exception();
+    } catch (const CommError& e) {
+      refused = e.what();
     }
   }
-  if (failed) std::rethrow_exception(failed);
+  for (const std::string& reason : distributed::exchange_texts(ranks, refused, "report"))
+    if (!reason.empty()) throw CommError(reason);
   return runs;
 }
 

@@ -5,6 +5,7 @@
 
 #include <braid/core/error.hpp>
 
+#include "process/collective_log.hpp"
 #include "report/ranks.hpp"
 
 namespace braid::parallel {
@@ -121,7 +122,7 @@ std::string encode_rank(const RankPart& part, std::size_t most) {
   };
   std::string collectives, spans;
   for (const CollectiveSpan& c : part.collectives) {
-    if (!fits(sizeof(WireCollective))) {
+    if (head.collectives == process::kMostCollectives || !fits(sizeof(WireCollective))) {
       ++head.dropped;
       continue;
     }
@@ -189,6 +190,7 @@ RankRun decode_rank(std::string_view bytes, int rank, ClockOffset clock, std::in
               .dropped = head.dropped,
               .names = names};
   const std::int64_t to_run = -clock.offset - began, shift = head.began + to_run;
+  in.expect(head.collectives <= process::kMostCollectives, "fewer collectives");
   in.need(head.collectives, sizeof(WireCollective), "all collectives");
   run.collectives.reserve(head.collectives);
   for (std::uint64_t i = 0; i < head.collectives; ++i) {

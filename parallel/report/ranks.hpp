@@ -45,7 +45,8 @@ inline constexpr std::size_t kMostRankBytes = std::size_t{256} << 20;
 [[nodiscard]] RankRun decode_rank(std::string_view bytes, int rank, ClockOffset clock,
                                   std::int64_t began);
 
-/// Gathers the parts of all ranks on rank 0; the others get an empty list. All ranks call it.
+/// Gathers the parts of all ranks on rank 0; the others get an empty list. All ranks call it, and
+/// all throw CommError if rank 0 refuses what one of them sent.
 [[nodiscard]] std::vector<RankRun> gather_ranks(ProcessCommunicator& ranks, const RankPart& part,
                                                 const HostClock& clock);
 

@@ -1,11 +1,13 @@
 // Ends the recordings of several processes together.
 #include <algorithm>
+#include <iterator>
 
 #include <braid/core/error.hpp>
 #include <braid/parallel/process_communicator.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "process/collective_log.hpp"
+#include "process/communicator.hpp"
 #include "report/ranks.hpp"
 
 namespace braid::parallel {
@@ -13,11 +15,26 @@ namespace {
 
 constexpr const char kMark[] = "beginning";  // found again by its address
 
-/// The step of rank 0's own devices in which the moment lies.
-std::int64_t step_at(const std::vector<trace::Record>& spans, std::int64_t at) {
-  for (const trace::Record& r : spans)
-    if (r.phase == trace::Phase::step && r.begin <= at && at < r.end) return r.step;
-  return -1;
+/// Sets the steps in which the collectives began.
+void find_steps(RankPart& part) {
+  struct Step {
+    std::int64_t begin, end, number;
+  };
+  std::vector<Step> steps;  // sorted, as the spans are
+  for (const trace::Record& r : part.spans)
+    if (r.phase == trace::Phase::step) steps.push_back({r.begin, r.end, r.step});
+  for (CollectiveSpan& c : part.collectives) {
+    const std::int64_t at = c.begin - part.began;
+    const auto after = std::upper_bound(steps.begin(), steps.end(), at,
+                                        [](std::int64_t t, const Step& s) { return t < s.begin; });
+    c.step = after != steps.begin() && at < std::prev(after)->end ? std::prev(after)->number : -1;
+  }
+}
+
+/// The rank by which the collectives of this rank are kept.
+int log_rank(const ProcessCommunicator& ranks) {
+  const auto* const engine = dynamic_cast<const process::EngineCommunicator*>(&ranks);
+  return engine != nullptr ? engine->world_rank() : ranks.rank();
 }
 
 }  // namespace
@@ -72,10 +89,10 @@ void DataParallelReport::Recording::finish(ProcessCommunicator& ranks) {
     finish();
     if (began_ == 0) throw Error("DataParallelReport: expected to know when it began, got no time");
     const MeasuredRun& run = report_.runs_.back();
-    process::CollectiveLog log = process::take_collectives(ranks.rank());
+    process::CollectiveLog log = process::take_collectives(log_rank(ranks));
     part = {began_,    began_uncertainty_,   run.devices,
             run.spans, std::move(log.spans), run.dropped + log.dropped};
-    for (CollectiveSpan& c : part.collectives) c.step = step_at(part.spans, c.begin - began_);
+    find_steps(part);
   } catch (...) {
     failed = std::current_exception();
   }

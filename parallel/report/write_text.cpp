@@ -1,4 +1,5 @@
 // Writes the report as tables for a terminal.
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -74,12 +75,25 @@ ReplicaStep usual(const MeasuredRun& run, std::size_t replica) {
   return result;
 }
 
+/// The number of characters of UTF-8 text.
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
 void add_ranks(std::string& out, const std::vector<RankRun>& ranks) {
-  add(out, "  %-6s %14s %16s %8s %6s %12s %14s %12s %12s\n", "rank", "clock off, us",
+  constexpr std::size_t kMostNamed = 4;  // devices of a rank
+  add(out, "  %-20s %14s %16s %8s %6s %12s %14s %12s %12s\n", "rank", "clock off, us",
       "uncertain by, us", "spans", "lost", "collectives", "bytes", "ms in them", "ms waited");
   for (const RankRun& r : ranks) {
     const CollectiveTotals sum = totals_of(r);
-    add(out, "  %-6d %14.1f %16.1f %8zu %6llu %12zu %14s %12.3f %12.3f\n", r.rank,
+    std::string name = str("rank ", r.rank);
+    for (std::size_t i = 0; i < r.devices.size() && i < kMostNamed; ++i)
+      name += str(i == 0 ? " · " : ", ", r.devices[i]);
+    if (r.devices.size() > kMostNamed) name += ", …";
+    for (std::size_t i = characters(name); i < 20; ++i) name += ' ';  // printf would count bytes
+    add(out, "  %s %14.1f %16.1f %8zu %6llu %12zu %14s %12.3f %12.3f\n", name.c_str(),
         1e-3 * static_cast<double>(r.clock_offset), 1e-3 * static_cast<double>(r.clock_uncertainty),
         r.spans.size(), static_cast<unsigned long long>(r.dropped), r.collectives.size(),
         size(sum.bytes).c_str(), 1e3 * sum.seconds, 1e3 * sum.waited);

@@ -121,6 +121,7 @@ contains hostile '&lt;/script&gt;&lt;script&gt;window.stolen = 1&lt;/script&gt;&
 contains no-spans '<h2>Timeline</h2>' '>no spans</p>'
 contains ranks '>rank 0 · cpu:0</text>' '>rank 1 · cpu:0</text>' '>rank 2 · collectives</text>' \
   'all_reduce(bucket 3, 28 bytes)' 'call 118' 'wait for the other ranks' 'uncertain by'
+grep -q 'var(--[^)]*elsewhere' "$folder/ranks.dom" && fail "ranks: a phase becomes part of a style"
 contains empty '<h1>Nothing was measured</h1>'
 
 # Dark mode, and a phone.

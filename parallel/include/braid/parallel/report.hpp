@@ -235,7 +235,8 @@ class DataParallelReport::Recording {
   /// The same on each of several processes: rank 0's run also gets what the others recorded. All
   /// ranks call it, also those that failed. The tables are those of each rank's own devices.
   ///
-  /// Throws    CommError if the ranks cannot exchange their spans, or one sent malformed ones
+  /// Throws    CommError, on all ranks, if they cannot exchange their spans or one sent malformed
+  ///           ones
   void finish(ProcessCommunicator& ranks);
 
  private:
