@@ -19,6 +19,10 @@ class EngineCommunicator final : public ProcessCommunicator {
   [[nodiscard]] bool failed() const noexcept { return core_ && core_->monitor().failed(); }
 
   [[nodiscard]] int rank() const noexcept override { return core_ ? core_->rank() : 0; }
+  /// The rank in the world, which differs from rank() in a communicator made by split().
+  [[nodiscard]] int world_rank() const noexcept {
+    return core_ ? core_->options().ranks[static_cast<std::size_t>(core_->rank())] : 0;
+  }
   [[nodiscard]] std::string_view engine() const noexcept override;
 
   Work start_broadcast(const Tensor& t, int root, std::string_view name) override;

@@ -6,8 +6,10 @@
 
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
+#include <braid/core/trace.hpp>
 
 #include "copies.hpp"
+#include "process/collective_log.hpp"
 #include "process/header.hpp"
 #include "process/short_slices.hpp"
 
@@ -166,8 +168,17 @@ void Core::run(const std::shared_ptr<Call>& shared) {
     }
     if (!collective) return start_message(shared);
     Collectives collectives(*engine_, {this, &Core::poll}, scratch_);
+    const std::int64_t begin = trace::enabled() ? trace::now() : 0;
     if (options_.check_collectives) check(call, collectives);
+    const std::int64_t waited = begin != 0 && options_.check_collectives ? trace::now() - begin : 0;
     run_collective(call, collectives);
+    if (begin != 0 && trace::enabled())
+      log_collective(options_.ranks[static_cast<std::size_t>(rank_)], {.name = call.text(),
+                                                                       .call = call.number,
+                                                                       .bytes = call.in.bytes,
+                                                                       .begin = begin,
+                                                                       .end = trace::now(),
+                                                                       .waited = waited});
     monitor_->completed(call.number);
     finish(call, nullptr);
   } catch (const Stopped&) {

@@ -1,11 +1,13 @@
 // The page's charts: timeline, stacked bars, curves. Each returns an SVG element.
-// One row a device; a span that lies within another is drawn over its lower part.
+// One row a device, of several ranks one more for the collectives of each; a span that lies within
+// another is drawn over its lower part.
 function timeline(run, width, zoom, show) {
-  const left = 64, top = 22, row = 34, spans = run.timeline;
+  const top = 22, row = 34, spans = run.timeline,
+        left = Math.max(64, ...run.lanes.map((name) => 8 * name.length));
   if (!spans.length) return html('p', {class: 'soft'}, 'no spans');
   const from = spans.reduce((least, s) => Math.min(least, s.begin), Infinity),
         to = spans.reduce((most, s) => Math.max(most, s.begin + s.length), from);
-  const wide = Math.max(width * zoom, 240), high = top + row * run.names.length + 6,
+  const wide = Math.max(width * zoom, 240), high = top + row * run.lanes.length + 6,
         scale = (wide - left - 8) / Math.max(to - from, 1e-9);
   const picture = svg(
       'svg', {width: wide, height: high, role: 'img', 'aria-label': 'Timeline of ' + runName(run)});
@@ -14,8 +16,8 @@ function timeline(run, width, zoom, show) {
     picture.append(svg('line', {x1: x, x2: x, y1: top - 4, y2: high, class: 'axis'}));
     if (x + 60 < wide) picture.append(svg('text', {x: x + 3, y: 12, class: 'soft'}, time(t)));
   }
-  run.names.forEach((name, i) => picture.append(svg('text', {x: 0, y: top + i * row + 20}, name)));
-  const open = run.names.map(() => []);
+  run.lanes.forEach((name, i) => picture.append(svg('text', {x: 0, y: top + i * row + 20}, name)));
+  const open = run.lanes.map(() => []);
   for (const s of spans) {
     const stack = open[s.lane];
     while (stack.length && stack[stack.length - 1] <= s.begin) stack.pop();
@@ -26,15 +28,15 @@ function timeline(run, width, zoom, show) {
       y: top + s.lane * row + inset,
       width: Math.max(s.length * scale, 0.75),
       height: row - 8 - inset,
-      fill: colour(s.phase),
+      fill: colour(tintOf(s.phase)),
       class: 'span',
       tabindex: 0,
       'data-phase': s.phase
     });
-    const text = s.name + ' · ' + run.names[s.lane] +
+    const text = s.name + ' · ' + run.lanes[s.lane] +
         (s.replica >= 0 ? ' · replica ' + s.replica : '') + ' · step ' + s.step + ' · ' +
         time(s.length) + (s.bytes ? ' · ' + bytes(s.bytes) : '') +
-        (s.cached ? ' · cached ' + bytes(s.cached) : '');
+        (s.cached ? ' · cached ' + bytes(s.cached) : '') + (s.call ? ' · call ' + s.call : '');
     bar.append(svg('title', {}, text));
     for (const event of ['click', 'focus']) bar.addEventListener(event, () => show(text));
     picture.append(bar);

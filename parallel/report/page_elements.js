@@ -12,8 +12,10 @@ const data = JSON.parse(document.getElementById('data').textContent);
 data.runs.forEach((run, i) => {
   run.timeline = data.timelines[i].spans;
   run.shown = data.timelines[i].shown;
+  run.lanes = data.timelines[i].lanes || run.names;  // of ranks: theirs
 });
 const PHASES = ['scatter', 'replicate', 'compute', 'gather', 'reduce', 'optimizer', 'idle'];
+const RANK_PHASES = [...PHASES, 'collective', 'wait'];
 const KINDS = [
   ['parameters', 'parameters', 'parameters'], ['gradients', 'gradients', 'gradients'],
   ['optimizer', 'optimizer state', 'state'], ['activations', 'activations', 'activations'],
@@ -34,6 +36,8 @@ function svg(name, attributes, ...children) {
   return fill(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children);
 }
 const colour = (name) => 'var(--' + name + ')';
+// Phases come from other ranks, too: only the page's own become part of a style.
+const tintOf = (phase) => RANK_PHASES.includes(phase) ? phase : 'idle';
 
 function number(x, digits) {
   return x.toLocaleString('en', {maximumFractionDigits: digits, minimumFractionDigits: digits});

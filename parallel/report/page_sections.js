@@ -89,6 +89,23 @@ if (stepped.length) {
                 number(run.overhead * 100, 2) + ' % of a step' +
                 (run.dropped_spans ? '; ' + several(run.dropped_spans, 'span') + ' lost' : '') +
                 '.'));
+    if (!run.ranks) return;
+    tables.append(
+        table(
+            [
+              'rank', 'devices', 'clock off, µs', 'uncertain by, µs', 'spans', 'lost',
+              'collectives', 'bytes', 'ms in them', 'ms waited'
+            ],
+            run.ranks.map(
+                (r) =>
+                    [r.rank, r.devices.join(', '), number(r.clock_offset_ns / 1e3, 1),
+                     number(r.clock_uncertainty_ns / 1e3, 1), r.spans, r.dropped_spans,
+                     r.collectives, bytes(r.collective_bytes),
+                     number(r.collective_seconds * 1e3, 3), number(r.waited_seconds * 1e3, 3)])),
+        html(
+            'p', {class: 'soft'},
+            'The spans of all ranks are on the clock of rank 0, each off by at most its ' +
+                'uncertainty when it was measured, at the end. The other tables are of rank 0.'));
   };
   choice.addEventListener('change', () => {
     run = stepped[Number(choice.value)];
@@ -98,9 +115,14 @@ if (stepped.length) {
   });
   section(
       'Timeline', html('div', {class: 'controls'}, choice, ...buttons),
-      place((width) => timeline(run, width, zoom, (text) => {
-              detail.textContent = text;
-            })), legend(PHASES.map((p) => [p, p])), detail, tables);
+      place(
+          (width) => timeline(
+              run, width, zoom,
+              (text) => {
+                detail.textContent = text;
+              })),
+      legend((runs.some((r) => r.ranks) ? RANK_PHASES : PHASES).map((p) => [p, p])), detail,
+      tables);
   describe();
 }
 

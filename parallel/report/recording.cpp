@@ -12,6 +12,7 @@
 #include <braid/core/storage.hpp>
 #include <braid/parallel/report.hpp>
 
+#include "process/collective_log.hpp"
 #include "report/phases.hpp"
 
 namespace braid::parallel {
@@ -77,7 +78,9 @@ DataParallelReport::Recording::Recording(DataParallelReport& report, std::vector
   run_.batch = batch;
   for (const Device d : devices) run_.memory.push_back({.device = d});
   run_.devices = std::move(devices);
+  process::clear_collectives();
   recording_.emplace(run_.devices);
+  mark_beginning();
   for (const Device d : run_.devices) reset_peak_memory(d);
 }
 
@@ -136,6 +139,7 @@ void DataParallelReport::Recording::finish() {
     recording_.reset();  // ended anyway: another recording may begin
     throw;
   }
+  take_marks();
   run_.dropped = recording_->dropped();
   recording_.reset();
   for (DeviceMemory& m : run_.memory) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include <braid/core/error.hpp>
+#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "report/page.hpp"
@@ -60,19 +61,18 @@ std::set<std::int64_t> shown_steps(const MeasuredRun& run) {
   return shown;
 }
 
-void write_timeline(JsonText& json, const MeasuredRun& run) {
-  const std::set<std::int64_t> steps = shown_steps(run);
-  json.line().object().key("shown").array();
-  for (const std::int64_t step : steps) json.value(step);
-  json.end().key("spans").array();
+/// Writes the spans of the shown steps, at most `most`.
+void write_spans(JsonText& json, const std::vector<Device>& devices,
+                 const std::vector<trace::Record>& spans, const std::set<std::int64_t>& steps,
+                 std::size_t first_lane, std::size_t most) {
   std::size_t count = 0;
-  for (const trace::Record& r : run.spans) {
-    const auto lane = std::find(run.devices.begin(), run.devices.end(), r.device);
-    if (r.phase == trace::Phase::step || steps.count(r.step) == 0 || lane == run.devices.end())
+  for (const trace::Record& r : spans) {
+    const auto lane = std::find(devices.begin(), devices.end(), r.device);
+    if (r.phase == trace::Phase::step || steps.count(r.step) == 0 || lane == devices.end())
       continue;
-    if (++count > kShownSpans) break;
+    if (++count > most) break;
     json.object()
-        .field("lane", lane - run.devices.begin())
+        .field("lane", first_lane + static_cast<std::size_t>(lane - devices.begin()))
         .field("name", r.name)
         .field("phase", r.phase.name())
         .field("step", r.step);
@@ -80,6 +80,49 @@ void write_timeline(JsonText& json, const MeasuredRun& run) {
         .field("length", static_cast<double>(r.end - r.begin) * 1e-9)
         .field("replica", r.rank);
     json.field("bytes", r.bytes).field("cached", r.cached_bytes).end();
+  }
+}
+
+/// Writes the collectives of the shown steps; within each the time for which the rank waited.
+void write_collectives(JsonText& json, const RankRun& rank, const std::set<std::int64_t>& steps,
+                       std::size_t lane, std::size_t most) {
+  std::size_t count = 0;
+  for (const CollectiveSpan& c : rank.collectives) {
+    if (steps.count(c.step) == 0) continue;
+    if (++count > most) break;
+    const auto write = [&](std::string_view name, const char* phase, std::int64_t length) {
+      json.object().field("lane", lane).field("name", name).field("phase", phase);
+      json.field("step", c.step).field("begin", static_cast<double>(c.begin) * 1e-9);
+      json.field("length", static_cast<double>(length) * 1e-9).field("replica", -1);
+      json.field("bytes", c.bytes).field("cached", 0).field("call", c.call).end();
+    };
+    write(c.name, "collective", c.end - c.begin);
+    if (c.waited > 0) write("wait for the other ranks", "wait", c.waited);
+  }
+}
+
+void write_timeline(JsonText& json, const MeasuredRun& run) {
+  const std::set<std::int64_t> steps = shown_steps(run);
+  json.line().object().key("shown").array();
+  for (const std::int64_t step : steps) json.value(step);
+  json.end();
+  if (run.ranks != nullptr) {
+    json.key("lanes").array();
+    for (const RankRun& rank : *run.ranks) {
+      for (const Device d : rank.devices) json.value(str("rank ", rank.rank, " · ", d));
+      json.value(str("rank ", rank.rank, " · collectives"));
+    }
+    json.end();
+  }
+  json.key("spans").array();
+  if (run.ranks == nullptr) write_spans(json, run.devices, run.spans, steps, 0, kShownSpans);
+  std::size_t lane = 0;
+  const std::vector<RankRun> none;
+  for (const RankRun& rank : run.ranks != nullptr ? *run.ranks : none) {
+    const std::size_t most = std::max<std::size_t>(kShownSpans / run.ranks->size() / 2, 1);
+    write_spans(json, rank.devices, rank.spans, steps, lane, most);
+    lane += rank.devices.size();
+    write_collectives(json, rank, steps, lane++, most);
   }
   json.end().end();
 }

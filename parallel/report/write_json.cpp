@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include <braid/core/error.hpp>
+#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/report.hpp>
+
+#include "report/ranks.hpp"
 
 namespace braid::parallel {
 namespace {
@@ -24,6 +27,26 @@ void write_line(JsonText& json, std::string_view name, const CostLine& line) {
 void write_number(JsonText& json, std::string_view name, const std::optional<double>& value) {
   if (value) json.field(name, *value);
   else json.key(name).null();
+}
+
+void write_ranks(JsonText& json, const std::vector<RankRun>& ranks) {
+  json.line().key("ranks").array();
+  for (const RankRun& r : ranks) {
+    const CollectiveTotals sum = totals_of(r);
+    json.line().object().field("rank", r.rank).key("devices").array();
+    for (const Device d : r.devices) json.value(str(d));
+    json.end()
+        .field("clock_offset_ns", r.clock_offset)
+        .field("clock_uncertainty_ns", r.clock_uncertainty)
+        .field("spans", r.spans.size())
+        .field("dropped_spans", r.dropped);
+    json.field("collectives", r.collectives.size())
+        .field("collective_bytes", sum.bytes)
+        .field("collective_seconds", sum.seconds)
+        .field("waited_seconds", sum.waited)
+        .end();
+  }
+  json.end();
 }
 
 void write_run(JsonText& json, const MeasuredRun& run, const Prediction* prediction) {
@@ -81,7 +104,9 @@ void write_run(JsonText& json, const MeasuredRun& run, const Prediction* predict
         .field("peak", m.peak)
         .end();
   }
-  json.end().end();
+  json.end();
+  if (run.ranks != nullptr) write_ranks(json, *run.ranks);
+  json.end();
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 // Writes the report as tables for a terminal.
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
 #include <braid/core/error.hpp>
+#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "report/json_text.hpp"
 #include "report/phases.hpp"
+#include "report/ranks.hpp"
 
 namespace braid::parallel {
 namespace {
@@ -72,6 +75,31 @@ ReplicaStep usual(const MeasuredRun& run, std::size_t replica) {
   return result;
 }
 
+/// The number of characters of UTF-8 text.
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+void add_ranks(std::string& out, const std::vector<RankRun>& ranks) {
+  constexpr std::size_t kMostNamed = 4;  // devices of a rank
+  add(out, "  %-20s %14s %16s %8s %6s %12s %14s %12s %12s\n", "rank", "clock off, us",
+      "uncertain by, us", "spans", "lost", "collectives", "bytes", "ms in them", "ms waited");
+  for (const RankRun& r : ranks) {
+    const CollectiveTotals sum = totals_of(r);
+    std::string name = str("rank ", r.rank);
+    for (std::size_t i = 0; i < r.devices.size() && i < kMostNamed; ++i)
+      name += str(i == 0 ? " · " : ", ", r.devices[i]);
+    if (r.devices.size() > kMostNamed) name += ", …";
+    for (std::size_t i = characters(name); i < 20; ++i) name += ' ';  // printf would count bytes
+    add(out, "  %s %14.1f %16.1f %8zu %6llu %12zu %14s %12.3f %12.3f\n", name.c_str(),
+        1e-3 * static_cast<double>(r.clock_offset), 1e-3 * static_cast<double>(r.clock_uncertainty),
+        r.spans.size(), static_cast<unsigned long long>(r.dropped), r.collectives.size(),
+        size(sum.bytes).c_str(), 1e3 * sum.seconds, 1e3 * sum.waited);
+  }
+}
+
 void add_run(std::string& out, const MeasuredRun& run) {
   const double rate = run.seconds > 0 ? static_cast<double>(run.batch) / run.seconds : 0;
   add(out, "\n%zu %s, batch %lld: %.3f ms a step, %.0f samples/s%s\n", run.devices.size(),
@@ -93,6 +121,7 @@ void add_run(std::string& out, const MeasuredRun& run) {
       static_cast<long long>(run.steps), 1e3 * run.recorded_seconds, run.spans.size(),
       static_cast<unsigned long long>(run.dropped),
       device_clock ? "the devices' clocks" : "the host's clock", 100 * run.overhead);
+  if (run.ranks != nullptr) add_ranks(out, *run.ranks);
   if (run.memory.empty()) return;
   add(out, "  %-16s %10s %10s %10s %12s %14s %10s %10s\n", "memory", "parameters", "gradients",
       "optimizer", "activations", "replica cache", "outputs", "peak");

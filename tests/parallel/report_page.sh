@@ -99,7 +99,7 @@ contains() {
   done
 }
 
-for page in split-report hostile empty no-spans; do
+for page in split-report hostile empty no-spans ranks; do
   probe "$folder/$page.html" "$folder/$page.probed.html"
   browse "$folder/$page.probed.html" "$page" --window-size=1200,900 --dump-dom
   quiet "$page"
@@ -119,6 +119,9 @@ detail=$(attribute split-report detail)
   fail "split-report: a tap on a span shows '$detail'"
 contains hostile '&lt;/script&gt;&lt;script&gt;window.stolen = 1&lt;/script&gt;&lt;img src=x'
 contains no-spans '<h2>Timeline</h2>' '>no spans</p>'
+contains ranks '>rank 0 · cpu:0</text>' '>rank 1 · cpu:0</text>' '>rank 2 · collectives</text>' \
+  'all_reduce(bucket 3, 28 bytes)' 'call 118' 'wait for the other ranks' 'uncertain by'
+grep -q 'var(--[^)]*elsewhere' "$folder/ranks.dom" && fail "ranks: a phase becomes part of a style"
 contains empty '<h1>Nothing was measured</h1>'
 
 # Dark mode, and a phone.

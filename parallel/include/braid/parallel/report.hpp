@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,8 @@
 namespace braid::parallel {
 
 template <class O> class ReplicatedOptimizer;
+class ProcessCommunicator;
+struct RankRun;
 
 /// The phases and bytes of one replica in one step. The seconds add up to those of the step.
 struct ReplicaStep {
@@ -68,6 +71,8 @@ struct MeasuredRun {
   bool simulated = false;
   /// expected for devices that share cores or a GPU, if nothing better is measured
   double slowdown = 1;
+  /// of several processes, by rank; else null. braid/parallel/rank_run.hpp has the type.
+  std::shared_ptr<const std::vector<RankRun>> ranks = nullptr;
 };
 
 /// The efficiency of one configuration, and the best that these devices can reach.
@@ -227,6 +232,12 @@ class DataParallelReport::Recording {
   }
   /// Ends the recording and adds the run to the report. Throws the error of a lost device.
   void finish();
+  /// The same on each of several processes: rank 0's run also gets what the others recorded. All
+  /// ranks call it, also those that failed. The tables are those of each rank's own devices.
+  ///
+  /// Throws    CommError, on all ranks, if they cannot exchange their spans or one sent malformed
+  ///           ones
+  void finish(ProcessCommunicator& ranks);
 
  private:
   friend class DataParallelReport;
@@ -237,6 +248,11 @@ class DataParallelReport::Recording {
   DataParallelReport& report_;
   MeasuredRun run_;
   std::optional<trace::Recording> recording_;
+  // when the recording began, by the host's clock, and how far off it may be
+  std::int64_t began_ = 0, began_uncertainty_ = 0;
+  std::vector<std::int64_t> marks_;  // see mark_beginning
+  void mark_beginning();
+  void take_marks();
   bool counted_ = false;
 };
 
