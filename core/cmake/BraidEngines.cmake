@@ -66,11 +66,12 @@ if(NOT BRAID_GLOO STREQUAL "OFF")
   endif()
 endif()
 
-# braid_engine(name SOURCE file INCLUDES folders... LIBRARIES files...): the module braid_<name>.so.
+# braid_engine(name SOURCES files... INCLUDES folders... LIBRARIES files...): makes the module
+# braid_<name>.so.
 function(braid_engine name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE" "INCLUDES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;INCLUDES;LIBRARIES")
   set(target braid_engine_${name})
-  add_library(${target} MODULE ${arg_SOURCE})
+  add_library(${target} MODULE ${arg_SOURCES})
   braid_target_options(${target})
   target_compile_options(${target} PRIVATE -iquote${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(${target} SYSTEM PRIVATE ${arg_INCLUDES})

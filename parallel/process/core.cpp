@@ -11,7 +11,7 @@
 #include "copies.hpp"
 #include "process/collective_log.hpp"
 #include "process/header.hpp"
-#include "process/short_slices.hpp"
+#include "process/run_soon.hpp"
 
 namespace braid::parallel::process {
 namespace {
@@ -99,7 +99,7 @@ std::int32_t Core::poll(void* core) noexcept {
 }
 
 void Core::loop() {
-  request_short_slices();
+  run_soon();
   for (;;) {
     std::shared_ptr<Call> call;
     auto pause = std::chrono::microseconds(20);

@@ -10,7 +10,7 @@
 namespace braid::parallel::process {
 
 /// The layout of the structs below. A module with another one is refused.
-inline constexpr std::uint32_t kEngineVersion = 1;
+inline constexpr std::uint32_t kEngineVersion = 2;
 
 // The structs that cross the border between the library and a module are plain C.
 extern "C" {
@@ -21,8 +21,9 @@ enum BraidEngineKind : std::int32_t {
   kBraidAllReduce,  // in: count; out: count; may be the same memory
   kBraidAllGather,  // in: count; out: count of each rank, or out_counts[r]; in may be part of out
   kBraidAllToAll,   // in_counts[r] elements go to rank r, out_counts[r] come from it
-  kBraidSend,       // in: count
-  kBraidRecv,       // out: count
+  kBraidReducePieces,  // as kBraidAllReduce, with sums of the library; only of kBraidLinkPieces
+  kBraidSend,          // in: count
+  kBraidRecv,          // out: count
 };
 
 /// sum, product, min, max. An engine reduces only uint8, int32, int64, float32 and float64, min and
@@ -37,6 +38,20 @@ enum BraidEngineType : std::int32_t {
   kBraidFloat64,
 };
 
+/// What sums parts for kBraidReducePieces: parts[r], of rank r, and `out` have `count` elements.
+/// `out` may be one of the parts.
+struct BraidEngineReducer {
+  void* context;
+  void (*combine)(void* context, const void* const* parts, void* out, std::int64_t count);
+};
+
+/// What is between the ranks of an engine, the same on all of them.
+enum BraidEngineLink : std::int32_t {
+  kBraidLinkPlain,   // nothing is known
+  kBraidLinkMemory,  // all ranks are on this host, and a message is a copy of memory
+  kBraidLinkPieces,  // a network, over which many messages may be on their way
+};
+
 struct BraidEngineCall {
   std::int32_t kind, op, type, peer, tag;  // peer: the root, the receiver or the sender
   std::int32_t element_bytes;
@@ -46,6 +61,7 @@ struct BraidEngineCall {
   std::int64_t count;
   const std::int64_t* in_counts;
   const std::int64_t* out_counts;
+  const BraidEngineReducer* reducer;
 };
 
 /// `stopped` is asked while an engine waits. Anything but 0: the engine stops waiting and returns
@@ -93,6 +109,7 @@ struct BraidEngineTable {
   void* (*open)(const BraidEngineOpen* options, BraidEngineText error);
   std::int32_t (*rank)(void* engine);
   std::int32_t (*size)(void* engine);
+  std::int32_t (*link)(void* engine);  // a BraidEngineLink
   std::int32_t (*run)(void* engine, const BraidEngineCall* call, const BraidEnginePoll* poll,
                       BraidEngineText error);
   void* (*start)(void* engine, const BraidEngineCall* call, BraidEngineText error);
@@ -121,6 +138,7 @@ class HostEngine {
 
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int size() const noexcept = 0;
+  [[nodiscard]] virtual BraidEngineLink link() const noexcept { return kBraidLinkPlain; }
   /// Runs a collective and waits for it.
   virtual EngineResult run(const BraidEngineCall& call, const BraidEnginePoll& poll) = 0;
   /// Starts a send or recv, whose memory stays valid until test() says that it is done. Several may

@@ -14,20 +14,15 @@ namespace braid::parallel::process {
 /// Thrown by Collectives when the poll stopped the engine.
 struct Stopped {};
 
-/// Memory that is kept between calls, so that its pages are there.
+/// Memory that is kept between calls, so that its pages are there: large ones, which a message
+/// between processes pins faster.
 class Scratch {
  public:
   /// At least this many bytes; what was in it may be lost.
-  char* get(std::size_t bytes) {
-    if (bytes > size_) {
-      data_ = std::make_unique_for_overwrite<char[]>(bytes);
-      size_ = bytes;
-    }
-    return data_.get();
-  }
+  char* get(std::size_t bytes);
 
  private:
-  std::unique_ptr<char[]> data_;
+  Tensor data_;
   std::size_t size_ = 0;
 };
 
@@ -55,6 +50,8 @@ class Collectives {
 
  private:
   void run(const BraidEngineCall& call);
+  /// All-reduce by the engine's kBraidReducePieces.
+  void reduce_pieces(const void* in, void* out, std::int64_t count, DType dtype, ReduceOp op);
   /// Reduces elements [at, at + n): each rank adds a part of them. The results go to all ranks, or
   /// to the root if that is not -1.
   void reduce_block(const char* in, char* out, std::int64_t n, DType dtype, ReduceOp op, int root);

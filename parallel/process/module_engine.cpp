@@ -67,6 +67,9 @@ class ModuleEngine final : public HostEngine {
   ~ModuleEngine() override { table_.close(engine_, orderly_ ? 1 : 0); }
   [[nodiscard]] int rank() const noexcept override { return table_.rank(engine_); }
   [[nodiscard]] int size() const noexcept override { return table_.size(engine_); }
+  [[nodiscard]] BraidEngineLink link() const noexcept override {
+    return static_cast<BraidEngineLink>(table_.link(engine_));
+  }
   EngineResult run(const BraidEngineCall& call, const BraidEnginePoll& poll) override {
     Text text;
     const auto result =

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/elementwise.hpp>
 
 namespace braid::parallel::process {
 namespace {
@@ -100,11 +102,70 @@ void reduce(ReduceOp op, std::size_t ranks, const std::function<const void*(std:
   });
 }
 
+/// The same tree for sums and means of float32 and float64, on the kernels of the CPU, which use
+/// the whole width of its vectors.
+class FloatTree {
+ public:
+  FloatTree(DType dtype, std::size_t ranks, const std::function<const void*(std::size_t)>& source)
+      : dtype_(dtype),
+        size_(static_cast<std::int64_t>(size_of(dtype))),
+        ranks_(ranks),
+        source_(source),
+        tiles_(static_cast<std::size_t>(2 * std::bit_width(ranks - 1) * kTile * size_)) {}
+
+  void run(ReduceOp op, char* out, std::int64_t count) {
+    for (std::int64_t at = 0; at < count; at += kTile) {
+      const std::int64_t n = std::min(kTile, count - at);
+      char* const to = out + at * size_;
+      const void* const sum = add(0, ranks_, 0, to, at, n);
+      const auto divisor = static_cast<double>(ranks_);
+      // the product with a power of two has the same bits, and is faster
+      if (op != ReduceOp::mean) continue;
+      if (std::has_single_bit(ranks_)) compute(BinaryOp::mul, to, sum, nullptr, n, 1 / divisor);
+      else compute(BinaryOp::div, to, sum, nullptr, n, divisor);
+    }
+  }
+
+ private:
+  /// Adds ranks [first, first + count) of elements [at, at + n) into `out`; returns where the sum
+  /// is.
+  const void* add(std::size_t first, std::size_t count, int level, char* out, std::int64_t at,
+                  std::int64_t n) {
+    if (count == 1) return static_cast<const char*>(source_(first)) + at * size_;
+    const std::size_t left = std::bit_floor(count - 1);  // the largest power of two below count
+    // `out` may be the memory of a rank that is added later
+    char* const tile = tiles_.data() + 2 * level * kTile * size_;
+    const void* const a = add(first, left, level + 1, tile, at, n);
+    const void* const b = add(first + left, count - left, level + 1, tile + kTile * size_, at, n);
+    compute(BinaryOp::add, out, a, b, n, 0);
+    return out;
+  }
+
+  void compute(BinaryOp op, void* out, const void* a, const void* b, std::int64_t n,
+               double scalar) const {
+    BinaryArgs args{op, dtype_, out, a, b, scalar, 1, {}};
+    args.loop.rank = 1;
+    args.loop.n = args.loop.size[0] = n;
+    for (auto& stride : args.loop.stride) stride[0] = 1;
+    args.loop.dense = true;
+    launch("reduce", Device(), &KernelTable::binary, args);
+  }
+
+  DType dtype_;
+  std::int64_t size_;
+  std::size_t ranks_;
+  const std::function<const void*(std::size_t)>& source_;
+  std::vector<char> tiles_;  // two for each level
+};
+
 }  // namespace
 
 void reduce_host(DType dtype, ReduceOp op, std::size_t ranks,
                  const std::function<const void*(std::size_t)>& source, void* out,
                  std::int64_t count) {
+  if ((dtype == DType::float32 || dtype == DType::float64) &&
+      (op == ReduceOp::sum || op == ReduceOp::mean) && ranks > 1)
+    return FloatTree(dtype, ranks, source).run(op, static_cast<char*>(out), count);
   switch (dtype) {
     case DType::uint8: return reduce<std::uint8_t>(op, ranks, source, out, count);
     case DType::int32: return reduce<std::int32_t>(op, ranks, source, out, count);

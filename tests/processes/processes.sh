@@ -75,7 +75,7 @@ is_empty() { [[ -z $(ranks) ]]; }
 collectives() {
   run "$1" "$2" collectives 60
   [[ $status == 0 && $(count_lines ': ok over') == "$2" ]] || die "$1: collectives with $2 ranks"
-  echo "$1: collectives with $2 ranks"
+  echo "$1: collectives with $2 ranks${BRAID_LINK:+, as over a network}"
 }
 
 # reports LAUNCHER MODE TEXT RANKS: the job fails, and that many ranks report the text.
@@ -172,6 +172,7 @@ fi
 for launcher in "${launchers[@]}"; do
   collectives "$launcher" 2
   collectives "$launcher" 4
+  [[ $launcher == variables ]] || BRAID_LINK=network collectives "$launcher" 4
   reports "$launcher" mismatch \
     'all_reduce, call 2: rank 1 has float64 [3], ranks 0, 2, 3 have float32 [3]' 4
   reports "$launcher" order 'call 2: rank 1 calls broadcast, ranks 0, 2, 3 call all_reduce' 4

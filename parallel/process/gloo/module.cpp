@@ -309,6 +309,8 @@ void* open(const BraidEngineOpen* options, BraidEngineText error) {
 
 std::int32_t rank(void* engine) { return of(engine).shared->context->rank; }
 std::int32_t size(void* engine) { return of(engine).shared->context->size; }
+// Gloo's messages are waited for one by one, each on a thread
+std::int32_t link(void*) { return kBraidLinkPlain; }
 
 std::int32_t run(void* engine, const BraidEngineCall* call, const BraidEnginePoll* poll,
                  BraidEngineText error) {
@@ -426,7 +428,7 @@ void close(void* engine, std::int32_t orderly) {
 
 extern "C" __attribute__((visibility("default"))) const BraidEngineTable* braid_engine() {
   static const BraidEngineTable table{kEngineVersion, 1,      "gloo", &library, &open,
-                                      &rank,          &size,  &run,   &start,   &test,
-                                      &split,         &abort, &close};
+                                      &rank,          &size,  &link,  &run,     &start,
+                                      &test,          &split, &abort, &close};
   return &table;
 }

@@ -1,5 +1,6 @@
-#include "process/short_slices.hpp"
+#include "process/run_soon.hpp"
 
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,11 +18,13 @@ struct Attributes {
   std::uint64_t runtime, deadline, period;  // ns; runtime is the slice of an ordinary thread
 };
 
-constexpr std::uint64_t kSlice = 100'000;  // the shortest that the kernel accepts
+constexpr std::uint64_t kSlice = 100'000;     // the shortest that the kernel accepts
+constexpr unsigned long kTimerSlack = 1'000;  // ns
 
 }  // namespace
 
-void request_short_slices() noexcept {
+void run_soon() noexcept {
+  (void)::prctl(PR_SET_TIMERSLACK, kTimerSlack, 0UL, 0UL, 0UL);
 #if defined(SYS_sched_setattr) && defined(SYS_sched_getattr)
   Attributes attributes{};
   if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
