@@ -128,6 +128,7 @@ class Engine {
   detail::Joins joins_;
   std::vector<std::shared_ptr<GradientSink>> sinks_;  // that take part in this backward
   std::size_t finished_ = 0;                          // the first ones have finished
+  const GradientSink* failed_ = nullptr;              // the next one has thrown
   double seed_factor_ = 1;
   // by leaf, only with sinks: the edges to it whose nodes have not run
   std::unique_ptr<std::atomic<std::uint32_t>[]> edges_to_come_;

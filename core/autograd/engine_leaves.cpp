@@ -93,14 +93,22 @@ void Engine::pass_to_sink(Leaf& leaf) {
 void Engine::finish_sinks() {
   while (finished_ < sinks_.size()) {
     GradientSink& sink = *sinks_[finished_];
-    ++finished_;  // one that throws is not told that it has failed
-    sink.finish();
+    try {
+      sink.finish();
+    } catch (...) {
+      failed_ = &sink;  // one that throws is not told that it has failed
+      throw;
+    }
+    ++finished_;
   }
 }
 
 void Engine::fail_sinks() noexcept {
   const std::exception_ptr error = std::current_exception();
-  for (std::size_t i = finished_; i < sinks_.size(); ++i) sinks_[i]->fail(error);
+  for (std::size_t i = 0; i < sinks_.size(); ++i) {
+    if (i < finished_) sinks_[i]->abandon();
+    else if (sinks_[i].get() != failed_) sinks_[i]->fail(error);
+  }
   sinks_.clear();
 }
 

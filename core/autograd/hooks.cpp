@@ -102,7 +102,8 @@ void set_gradient_sink(const Tensor& t, const std::shared_ptr<GradientSink>& sin
   if (!t.is_leaf() || (sink && !t.requires_grad()))
     throw AutogradError(str("set_gradient_sink: expected a leaf that requires a gradient, got ",
                             t.is_leaf() ? "a tensor that does not" : "a tensor that an op made"));
-  detail::SinkOf of{sink, number};  // the old one is destroyed after the lock is released
+  detail::SinkOf of{sink, sink.get(),
+                    number};  // the old one is destroyed after the lock is released
   const std::lock_guard lock(detail::table().mutex);
   if (!sink) {
     detail::table().sinks.erase(t.id());
@@ -110,6 +111,17 @@ void set_gradient_sink(const Tensor& t, const std::shared_ptr<GradientSink>& sin
   }
   std::swap(detail::table().sinks[t.id()], of);
   t.id()->hooked = true;
+}
+
+std::shared_ptr<GradientSink> gradient_sink(const Tensor& t) {
+  return t.id()->hooked ? detail::sink_of(t.id()).sink.lock() : nullptr;
+}
+
+void remove_gradient_sink(const Tensor& t, const GradientSink* sink) noexcept {
+  const std::lock_guard lock(detail::table().mutex);
+  const auto found = detail::table().sinks.find(t.id());
+  if (found != detail::table().sinks.end() && found->second.address == sink)
+    detail::table().sinks.erase(found);
 }
 
 void HookHandle::remove() const {

@@ -20,6 +20,7 @@ void run_accumulated_hooks(const Tensor& leaf);
 /// The sink of a leaf, and the number that the sink gave it.
 struct SinkOf {
   std::weak_ptr<GradientSink> sink;
+  const GradientSink* address = nullptr;  // also after its end
   std::size_t number = 0;
 };
 [[nodiscard]] SinkOf sink_of(const TensorImpl* leaf);

@@ -109,6 +109,7 @@ Distributed::Distributed(const tree::Flat& module, std::shared_ptr<ProcessCommun
     const tree::Leaf& leaf = module.leaves[k];
     if (leaf.kind != tree::Kind::parameter || first[k] != k || !leaf.tensor->defined()) continue;
     state_->parameters.push_back(*leaf.tensor);
+    state_->trained.push_back(leaf.tensor->requires_grad());
     if (!leaf.tensor->requires_grad()) continue;
     parameters.push_back(*leaf.tensor);
     names.push_back(module.path(leaf));
@@ -181,6 +182,16 @@ Distributed::Forward::Forward(const Distributed& of, const tree::Flat& module,
   bool same = parameters.size() == state.parameters.size();
   for (std::size_t k = 0; same && k < parameters.size(); ++k)
     same = parameters[k].id() == state.parameters[k].id();
+  if (state.reducer->replaced())
+    throw ArgumentError(str(kName,
+                            ": expected the parameters to be in one DistributedDataParallel, got "
+                            "some that another one has taken since; it reduces them now"));
+  for (std::size_t k = 0; same && k < parameters.size(); ++k)
+    if (parameters[k].requires_grad() && !state.trained[k])
+      throw ArgumentError(str(kName,
+                              ": expected only those parameters to require a gradient that did so "
+                              "at construction, got another one of shape ",
+                              parameters[k].shape(), "; wrap the model again after such a change"));
   same = same && state.reducer->fits();
   if (!same)
     throw ArgumentError(str(kName,
@@ -207,10 +218,10 @@ Distributed::Forward::Forward(const Distributed& of, const tree::Flat& module,
     of_call.first_row = share.row(mine.begin);
     if (records) {
       state.reducer->set_share(share);
-      of_call.take = [reducer = std::weak_ptr(state.reducer)](auto tensors, auto parts,
-                                                              auto devices) {
+      of_call.take = [reducer = std::weak_ptr(state.reducer), share](auto tensors, auto parts,
+                                                                     auto devices) {
         const auto alive = reducer.lock();
-        return alive && alive->take_parts(tensors, parts, devices);
+        return alive && alive->take_parts(share, tensors, parts, devices);
       };
     }
     inside_->world = std::make_shared<distributed::World>();

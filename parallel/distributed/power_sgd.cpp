@@ -87,6 +87,11 @@ PowerSgd::PowerSgd(const PowerSgdOptions& options) : state_(std::make_shared<Sta
   if (options.start_powerSGD_iter < 0)
     throw ArgumentError(
         str("PowerSgd: expected start_powerSGD_iter >= 0, got ", options.start_powerSGD_iter));
+  if (options.start_powerSGD_iter < 2 && (options.use_error_feedback || options.warm_start))
+    throw ArgumentError(
+        str("PowerSgd: expected start_powerSGD_iter >= 2 with use_error_feedback or warm_start, "
+            "whose state begins after the buckets have been rebuilt, got ",
+            options.start_powerSGD_iter));
   if (!(options.min_compression_rate > 0))
     throw ArgumentError(
         str("PowerSgd: expected min_compression_rate > 0, got ", options.min_compression_rate));

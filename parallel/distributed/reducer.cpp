@@ -34,13 +34,16 @@ Reducer::Reducer(std::shared_ptr<ProcessCommunicator> ranks, std::vector<Tensor>
 }
 
 Reducer::~Reducer() {
-  for (const Tensor& p : parameters_)
-    if (p.is_leaf()) set_gradient_sink(p, nullptr);
+  for (const Tensor& p : parameters_) remove_gradient_sink(p, this);
 }
 
 void Reducer::attach(const std::shared_ptr<Reducer>& reducer) {
-  for (std::size_t k = 0; k < reducer->parameters_.size(); ++k)
-    set_gradient_sink(reducer->parameters_[k], reducer, k);
+  for (std::size_t k = 0; k < reducer->parameters_.size(); ++k) {
+    const Tensor& p = reducer->parameters_[k];
+    if (const auto other = std::dynamic_pointer_cast<Reducer>(gradient_sink(p)))
+      other->replaced_ = true;
+    set_gradient_sink(p, reducer, k);
+  }
 }
 
 std::vector<std::vector<std::size_t>> Reducer::buckets() const {
@@ -120,6 +123,7 @@ void Reducer::start_iteration() {
   arrivals_.clear();
   received_.assign(parameters_.size(), {});
   fresh_.assign(parameters_.size(), {});
+  taken_.assign(parameters_.size(), 0);
   started_.assign(buckets_.size(), {});
   for (Bucket& b : buckets_) b.pending = b.plan.parameters.size();
   trees_.clear();
@@ -133,14 +137,26 @@ void Reducer::start_iteration() {
 bool Reducer::begin(std::span<const std::size_t> leaves) {
   const std::lock_guard lock(mutex_);
   const NoGrad guard;
-  if (active_) {  // a backward inside of one
-    if (!options_.static_graph)
-      throw AutogradError(
-          "backward: expected no backward inside of a backward over a DistributedDataParallel, got "
-          "one; static_graph = true allows it");
-    for (const std::size_t k : leaves) used_[k] = late_[k] = 1;
-    return false;
+  if (active_) return begin_inside(leaves);
+  try {
+    return begin_locked(leaves);
+  } catch (...) {
+    if (active_) fail_locked(std::current_exception());
+    throw;
   }
+}
+
+/// A backward inside of one.
+bool Reducer::begin_inside(std::span<const std::size_t> leaves) {
+  if (!options_.static_graph)
+    throw AutogradError(
+        "backward: expected no backward inside of a backward over a DistributedDataParallel, got "
+        "one; static_graph = true allows it");
+  for (const std::size_t k : leaves) used_[k] = late_[k] = 1;
+  return false;
+}
+
+bool Reducer::begin_locked(std::span<const std::size_t> leaves) {
   if (!reduces_) {
     for (const std::size_t k : leaves) used_[k] = 1;
     return false;
@@ -276,8 +292,17 @@ void Reducer::commit() noexcept {
   trees_.clear();
 }
 
+void Reducer::abandon() noexcept {
+  const std::lock_guard lock(mutex_);
+  end();
+}
+
 void Reducer::fail(const std::exception_ptr& error) noexcept {
   const std::lock_guard lock(mutex_);
+  fail_locked(error);
+}
+
+void Reducer::fail_locked(const std::exception_ptr& error) noexcept {
   const NoGrad guard;
   try {
     (void)end_iteration(str("f", exception_type(error), ": ", exception_message(error)));

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -35,8 +36,10 @@ class Reducer final : public GradientSink {
   ~Reducer() override;
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
-  /// Makes it the sink of the parameters.
+  /// Makes it the sink of the parameters. A reducer that was it before is replaced.
   static void attach(const std::shared_ptr<Reducer>& reducer);
+  /// True if another reducer has taken parameters of this one.
+  [[nodiscard]] bool replaced() const noexcept { return replaced_; }
 
   [[nodiscard]] const std::vector<Tensor>& parameters() const noexcept { return parameters_; }
   [[nodiscard]] ProcessCommunicator& ranks() const noexcept { return *ranks_; }
@@ -61,9 +64,10 @@ class Reducer final : public GradientSink {
   void set_share(const VirtualShare& share);
 
   /// Deterministic: takes the gradients of the virtual replicas on this rank, for some parameters:
-  /// parts[replica * which.size() + k]. Returns false if no backward is being reduced.
-  bool take_parts(std::span<const Tensor> which, std::span<const Tensor> parts,
-                  std::span<const Device> devices);
+  /// parts[replica * which.size() + k]. `share` is that of their forward. Returns false if no
+  /// backward is being reduced. Throws AutogradError if another forward has been taken from.
+  bool take_parts(const VirtualShare& share, std::span<const Tensor> which,
+                  std::span<const Tensor> parts, std::span<const Device> devices);
   /// Takes part in the reductions of one backward of the other ranks, with zeros.
   void shadow();
 
@@ -74,6 +78,7 @@ class Reducer final : public GradientSink {
   void finish() override;
   void commit() noexcept override;
   void fail(const std::exception_ptr& error) noexcept override;
+  void abandon() noexcept override;
 
  private:
   struct Place {
@@ -84,6 +89,10 @@ class Reducer final : public GradientSink {
     return buckets_[places_[k].bucket].views[places_[k].at];
   }
   void start_iteration();
+  bool begin_inside(std::span<const std::size_t> leaves);
+  /// begin(), which ends the iteration if it throws.
+  bool begin_locked(std::span<const std::size_t> leaves);
+  void fail_locked(const std::exception_ptr& error) noexcept;
   [[nodiscard]] std::string check_graph();
   /// Writes this rank's gradient of parameter k into its bucket.
   void contribute(std::size_t k, const Tensor& gradient);
@@ -93,7 +102,9 @@ class Reducer final : public GradientSink {
   void launch_tree(std::size_t bucket);
   /// Takes part in all collectives that are left and waits for all. Returns the complaints of the
   /// ranks, if there is one.
-  std::vector<std::string> end_iteration(const std::string& complaint);
+  std::vector<std::string> end_iteration(std::string complaint);
+  /// Waits for the buckets and writes what hooks return into them. Throws the first failure.
+  void wait_for_buckets();
   [[noreturn]] void throw_complaints(const std::vector<std::string>& complaints) const;
   void end() noexcept;
   void learn();
@@ -115,6 +126,7 @@ class Reducer final : public GradientSink {
   std::vector<Bucket> buckets_;
   std::vector<Place> places_;  // by parameter
   bool reduces_ = true, delayed_ = false;
+  std::atomic<bool> replaced_{false};
   int divisor_;
   VirtualShare share_;
 
@@ -128,6 +140,7 @@ class Reducer final : public GradientSink {
 
   // one backward
   bool active_ = false, shadows_ = false;
+  std::vector<char> taken_;  // by parameter: take_parts has its gradient
   std::string complaint_;
   std::size_t next_ = 0;             // the bucket to launch
   std::vector<Tensor> received_;     // by parameter

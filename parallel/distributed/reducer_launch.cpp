@@ -20,7 +20,16 @@ void Reducer::launch(std::size_t b) {
   if (options_.deterministic) return launch_tree(b);
   const Tensor gradients = bucket.buffer.narrow(0, 0, bucket.plan.numel);
   if (options_.hook) {
-    started_[b] = options_.hook(*ranks_, {b, last, gradients, bucket.views});
+    try {
+      started_[b] = options_.hook(*ranks_, {b, last, gradients, bucket.views});
+    } catch (const CommError&) {
+      throw;
+    } catch (const std::exception& e) {
+      // the others may wait for any number of its collectives
+      ranks_->abort_with(str("the hook of bucket ", b, " has failed on rank ", ranks_->rank(), ": ",
+                             exception_type(std::current_exception()), ": ", e.what()));
+      throw;
+    }
     return;
   }
   if (divisor_ != ranks_->size())
@@ -67,25 +76,7 @@ void Reducer::launch_tree(std::size_t b) {
   };
 }
 
-std::vector<std::string> Reducer::end_iteration(const std::string& complaint) {
-  const std::size_t n = parameters_.size();
-  const bool rides = vote_rides();
-  while (next_ < buckets_.size()) {
-    const Bucket& bucket = buckets_[next_];
-    if (next_ + 1 == buckets_.size())
-      bucket.buffer.narrow(0, bucket.plan.numel, 1).fill_(complaint.empty() ? 0 : 1);
-    launch(next_++);
-  }
-  Tensor votes;
-  Work voted;
-  if (!rides) {
-    const std::size_t counted = counts_uses() ? n : 0;
-    votes = make_tensor({static_cast<std::int64_t>(counted) + 1}, DType::int32, Device());
-    auto* const numbers = votes.data<std::int32_t>();
-    for (std::size_t k = 0; k < counted; ++k) numbers[k] = shadows_ ? 0 : used_[k];
-    numbers[counted] = complaint.empty() ? 0 : 1;
-    voted = ranks_->start_all_reduce(votes, ReduceOp::sum, "vote");
-  }
+void Reducer::wait_for_buckets() {
   std::exception_ptr first;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     try {
@@ -100,6 +91,40 @@ std::vector<std::string> Reducer::end_iteration(const std::string& complaint) {
     }
   }
   if (first) std::rethrow_exception(first);
+}
+
+std::vector<std::string> Reducer::end_iteration(std::string complaint) {
+  const std::size_t n = parameters_.size();
+  const bool rides = vote_rides();
+  while (next_ < buckets_.size()) {
+    const Bucket& bucket = buckets_[next_];
+    if (next_ + 1 == buckets_.size())
+      bucket.buffer.narrow(0, bucket.plan.numel, 1).fill_(complaint.empty() ? 0 : 1);
+    launch(next_++);
+  }
+  // What a hook or the tree does on this rank at the end can fail here only: it is voted on too.
+  const bool works_here = options_.hook || options_.deterministic;
+  if (works_here) {
+    try {
+      wait_for_buckets();
+    } catch (const CommError&) {
+      throw;
+    } catch (const std::exception& e) {
+      if (complaint.empty())
+        complaint = str("f", exception_type(std::current_exception()), ": ", e.what());
+    }
+  }
+  Tensor votes;
+  Work voted;
+  if (!rides) {
+    const std::size_t counted = counts_uses() ? n : 0;
+    votes = make_tensor({static_cast<std::int64_t>(counted) + 1}, DType::int32, Device());
+    auto* const numbers = votes.data<std::int32_t>();
+    for (std::size_t k = 0; k < counted; ++k) numbers[k] = shadows_ ? 0 : used_[k];
+    numbers[counted] = complaint.empty() ? 0 : 1;
+    voted = ranks_->start_all_reduce(votes, ReduceOp::sum, "vote");
+  }
+  if (!works_here) wait_for_buckets();
   bool failed = false;
   if (rides) {
     const Bucket& last = buckets_.back();
@@ -117,8 +142,8 @@ std::vector<std::string> Reducer::end_iteration(const std::string& complaint) {
   return exchange_texts(*ranks_, complaint, "reasons of a failed backward");
 }
 
-bool Reducer::take_parts(std::span<const Tensor> which, std::span<const Tensor> parts,
-                         std::span<const Device> devices) {
+bool Reducer::take_parts(const VirtualShare& share, std::span<const Tensor> which,
+                         std::span<const Tensor> parts, std::span<const Device> devices) {
   const std::lock_guard lock(mutex_);
   if (!active_) return false;
   const NoGrad guard;
@@ -129,7 +154,14 @@ bool Reducer::take_parts(std::span<const Tensor> which, std::span<const Tensor> 
     if (at == numbers_.end())
       throw InternalError("take_parts: expected the parameters of the model, got another tensor");
     numbers.push_back(at->second);
+    // The sums of two forwards would be joined in an order that depends on the number of ranks.
+    if (!(share == share_) || taken_[at->second])
+      throw AutogradError(
+          "backward: virtual_replicas: expected the backward of one forward, the last one, got "
+          "that of several or of an earlier one; run backward after each forward, which adds up "
+          "gradients too");
   }
+  for (const std::size_t k : numbers) taken_[k] = 1;
   // A replica without a gradient counts as zeros, as one on another rank does.
   std::vector<Tensor> dense(parts.begin(), parts.end());
   for (std::size_t k = 0; k < count; ++k) {

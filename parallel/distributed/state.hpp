@@ -18,6 +18,7 @@ struct Distributed::State {
   std::size_t devices = 1;  ///< of this rank
   std::vector<int> dims;
   std::vector<Tensor> parameters;  ///< all, as they were at construction
+  std::vector<bool> trained;       ///< which of them required a gradient then
   int no_syncs = 0;                ///< open guards
 
   struct Joining {

@@ -19,6 +19,7 @@ struct Interval {
 struct VirtualShare {
   std::int64_t rows = 0, replicas = 0;  ///< of all ranks
   int rank = 0, ranks = 1;
+  friend bool operator==(const VirtualShare&, const VirtualShare&) noexcept = default;
 
   [[nodiscard]] Interval of_rank(std::int64_t r) const noexcept {
     return {r * replicas / ranks, (r + 1) * replicas / ranks};

@@ -40,6 +40,7 @@ struct Sink final : GradientSink {
   void fail(const std::exception_ptr& error) noexcept override {
     calls += " fail " + exception_message(error);
   }
+  void abandon() noexcept override { calls += " abandon"; }
 };
 
 std::shared_ptr<Sink> sink_of(const std::vector<Tensor>& leaves) {
@@ -109,6 +110,21 @@ TEST_CASE("gradient sink: no leaf changes after a failure", "[autograd][hooks][e
   CHECK(sink->calls == "begin 0 receive 0 finish");  // it knows that it has failed
   CHECK_FALSE(other.grad().defined());
   CHECK_FALSE(a.grad().defined());
+  // of several, one that has finished is told
+  const Tensor b = leaf({2.0}), c = leaf({3.0});
+  const auto others = {sink_of({b}), sink_of({c})};
+  sink->calls.clear();
+  CHECK_THROWS_TEXT(ArgumentError, "not finished", (a * b * c).sum().backward());
+  CHECK(sink->calls == "begin 0 receive 0 finish");
+  for (const auto& s : others)
+    CHECK((s->calls == "begin 0 receive 0 finish abandon" ||
+           s->calls == "begin 0 receive 0 fail not finished"));
+  for (const Tensor& t : {a, b, c}) CHECK_FALSE(t.grad().defined());
+  // only the owner removes a sink
+  remove_gradient_sink(b, sink.get());
+  CHECK(gradient_sink(b) == *others.begin());
+  remove_gradient_sink(b, others.begin()->get());
+  CHECK(gradient_sink(b) == nullptr);
   CHECK_THROWS_TEXT(AutogradError, "set_gradient_sink: expected a leaf*",
                     set_gradient_sink(a * 2.0, sink));
 }

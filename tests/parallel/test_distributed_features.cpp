@@ -82,7 +82,7 @@ TEST_CASE("distributed: D12 PowerSGD: error feedback makes up for what a step lo
   const auto missing = [](bool feedback) {
     double off = 0;
     on_world(2, [&](const Ranks& ranks) {
-      const parallel::PowerSgd hook({.start_powerSGD_iter = 0, .use_error_feedback = feedback});
+      const parallel::PowerSgd hook({.start_powerSGD_iter = 2, .use_error_feedback = feedback});
       const Tensor a = random_tensor({16, 3}, DType::float32, ranks->device(), 1),
                    b = random_tensor({3, 12}, DType::float32, ranks->device(), 2),
                    bias = random_tensor({7}, DType::float32, ranks->device(), 3);
@@ -98,7 +98,7 @@ TEST_CASE("distributed: D12 PowerSGD: error feedback makes up for what a step lo
             {buffer.narrow(0, 0, 192).reshape({16, 12}), buffer.narrow(0, 192, 7)}};
         const parallel::HookResult result = hook(*ranks, bucket);
         result.work.wait();
-        const Tensor got = result.result();
+        const Tensor got = result.result ? result.result() : buffer;
         total.add_(got.narrow(0, 0, 192).reshape({16, 12}));
         const Tensor plain = got.narrow(0, 192, 7) - bias;
         expect((plain * plain).sum().item<double>() < 1e-10, "the vector as it is");

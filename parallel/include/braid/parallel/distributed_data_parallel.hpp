@@ -66,13 +66,15 @@ struct JoinOptions {
 /// Deterministic  the loss must be a mean over the rows of the rank; its gradients are weighted by
 ///           rows. The ranks must have consecutive rows of the batch (DistributedSampler with
 ///           `consecutive`), each the rows of its virtual replicas; other numbers of rows are an
-///           error. no_sync, join and hooks are refused
+///           error. no_sync, join, hooks and one backward over several forwards
+///           are refused
 /// Throws    at construction, on all ranks: ArgumentError if the models differ, naming the first
 ///           parameter that does, or if no parameter requires a gradient. In backward:
 ///           AutogradError naming the parameters without a gradient and their ranks; Error for a
 ///           failure of another rank; CommError
-/// Notes     the parameters must not be replaced, moved or converted afterwards. Not copyable. As
-///           DataParallel otherwise
+/// Notes     the parameters must not be replaced, moved or converted afterwards, nor wrapped once
+///           more or begin to require a gradient: the next forward throws ArgumentError. Not
+///           copyable. As DataParallel otherwise
 /// Source    torch.nn.parallel.DistributedDataParallel; Li et al. 2020
 template <class M> struct DistributedDataParallel : nn::Module {
   M module;

@@ -48,7 +48,8 @@ using DistributedHook = std::function<HookResult(ProcessCommunicator&, const Gra
 /// The options of PowerSgd.
 struct PowerSgdOptions {
   std::int64_t matrix_approximation_rank = 1;
-  /// the first steps reduce the gradients as they are
+  /// the first steps reduce the gradients as they are; at least 2 with one of the two flags below,
+  /// because the buckets are rebuilt after the first step
   std::int64_t start_powerSGD_iter = 1000;
   /// a matrix is compressed if this times the numbers sent is less than its own numbers
   double min_compression_rate = 2;

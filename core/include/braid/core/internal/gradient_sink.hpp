@@ -13,7 +13,8 @@ namespace braid {
 /// over several processes.
 ///
 /// One backward calls begin, receive for each of its leaves, finish, commit; or fail, at any point
-/// before finish. grad(outputs, inputs) calls nothing.
+/// before finish; or abandon, between finish and commit. If begin or finish throws, nothing else is
+/// called. grad(outputs, inputs) calls nothing.
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
@@ -33,6 +34,8 @@ class GradientSink {
   virtual void commit() noexcept = 0;
   /// The backward has failed with this exception.
   virtual void fail(const std::exception_ptr& error) noexcept = 0;
+  /// finish has returned, but another sink of the backward has failed: no leaf changes.
+  virtual void abandon() noexcept = 0;
 };
 
 /// Sets the sink of a leaf, which calls it `number`. An empty pointer removes it. The sink may be
@@ -41,5 +44,9 @@ class GradientSink {
 /// Throws    AutogradError unless t is a leaf that requires a gradient
 void set_gradient_sink(const Tensor& t, const std::shared_ptr<GradientSink>& sink,
                        std::size_t number = 0);
+/// The sink of a leaf, or null.
+[[nodiscard]] std::shared_ptr<GradientSink> gradient_sink(const Tensor& t);
+/// Removes `sink` from the leaf, if it still is the leaf's sink. It may be in its destructor.
+void remove_gradient_sink(const Tensor& t, const GradientSink* sink) noexcept;
 
 }  // namespace braid

@@ -1,0 +1,152 @@
+// Uses of DistributedDataParallel that fail, or could train ranks apart in silence.
+#include <chrono>
+#include <optional>
+
+#include "distributed.hpp"
+
+namespace braid::test {
+namespace {
+
+/// y = x · a, or x · (a + b).
+struct Two : nn::Module {
+  nn::Linear a{1, 1, {.bias = false}}, b{1, 1, {.bias = false}};
+  Tensor operator()(const Tensor& x, const bool& both) const { return both ? a(x) + b(x) : a(x); }
+  BRAID_FIELDS(a, b)
+};
+using Model = DistributedDataParallel<Two>;
+
+/// The rank's row: 1, 2, …; the mean of two ranks is 1.5.
+Tensor row_of(const Ranks& ranks) { return full({1, 1}, 1.0 + ranks->rank()).to(ranks->device()); }
+
+Two on(const Ranks& ranks) {
+  Two net;
+  to(net, ranks->device());
+  return net;
+}
+
+double gradient_of(const Model& model, std::size_t k = 0) {
+  const Tensor g = parameters(model)[k].grad();
+  return g.defined() ? g.item<double>() : 0;
+}
+
+/// The text that f throws; empty if it does not.
+template <class F> std::string thrown(F&& f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return {};
+}
+
+void expect_text(const std::string& got, const std::string& part) {
+  expect(got.find(part) != std::string::npos, str("'", part, "' in '", got, "'"));
+}
+
+}  // namespace
+
+TEST_CASE("distributed: a parameter that is wrapped again is reduced by the last wrapper",
+          "[distributed][errors]") {
+  on_world(2, [](const Ranks& ranks) {
+    std::optional<Model> first;
+    first.emplace(on(ranks), ranks);
+    Two other = on(ranks);
+    nn::tie(other.a.weight, first->module.a.weight);
+    const Model second(std::move(other), ranks);
+    expect_text(thrown([&] { (void)(*first)(row_of(ranks), true); }), "another one has taken");
+    first.reset();
+    second(row_of(ranks), true).sum().backward();
+    expect(gradient_of(second) == 1.5, str("1.5, got ", gradient_of(second)));
+  });
+}
+
+TEST_CASE("distributed: two models in one backward, of which the second fails",
+          "[distributed][errors]") {
+  for (const bool is_static : {false, true}) {
+    INFO("static_graph " << is_static);
+    on_world(2, [&](const Ranks& ranks) {
+      const Model g(on(ranks), ranks, {.static_graph = is_static}), d(on(ranks), ranks);
+      const Tensor x = row_of(ranks);
+      const auto clear = [&] {
+        for (const Model* model : {&g, &d})
+          for (const Tensor& p : parameters(*model)) p.set_grad({});
+      };
+      for (int i = 0; i < 2; ++i) {
+        (g(x, true) + d(x, true)).sum().backward();
+        clear();
+      }
+      // g's gradients are complete first, or last
+      for (const bool first : {true, false}) {
+        const Tensor deep = tanh(tanh(first ? d(x, false) : g(x, true))),
+                     shallow = first ? g(x, true) : d(x, false);
+        expect_text(thrown([&] { (deep + shallow).sum().backward(); }),
+                    "expected a gradient of every parameter on every rank");
+        expect(gradient_of(g) == 0 && gradient_of(d) == 0, "no gradient");
+      }
+      g(x, true).sum().backward();
+      expect(gradient_of(g) == 1.5, str("1.5, got ", gradient_of(g)));
+    });
+  }
+}
+
+TEST_CASE("distributed: virtual replicas: one backward over two forwards is refused",
+          "[distributed][errors]") {
+  for (const int n : {1, 2})
+    on_world(n, [&](const Ranks& ranks) {
+      const Model model(on(ranks), ranks, {.virtual_replicas = 4});
+      const Tensor x = full({4 / n, 1}, 1.0).to(ranks->device()),
+                   longer = full({8 / n, 1}, 1.0).to(ranks->device());
+      for (const Tensor& other : {x, longer}) {
+        const Tensor one = model(x, true).mean(), two = model(other, true).mean();
+        expect_text(thrown([&] { (one + two).backward(); }), "the backward of one forward");
+        expect(!parameters(model)[0].grad().defined(), "no gradient");
+      }
+      model(x, true).mean().backward();
+      expect(gradient_of(model) == 1, str("1, got ", gradient_of(model)));
+    });
+}
+
+TEST_CASE("distributed: a parameter that trains only after wrapping is refused",
+          "[distributed][errors]") {
+  on_world(2, [](const Ranks& ranks) {
+    Two net = on(ranks);
+    net.b.weight.requires_grad_(false);
+    const Model model(std::move(net), ranks);
+    model(row_of(ranks), true).sum().backward();
+    expect(gradient_of(model) == 1.5, str("1.5, got ", gradient_of(model)));
+    parameters(model)[1].requires_grad_(true);
+    expect_text(thrown([&] { (void)model(row_of(ranks), true); }), "wrap the model again");
+  });
+}
+
+TEST_CASE("distributed: a hook that fails on one rank fails on all", "[distributed][errors]") {
+  for (const bool at_once : {true, false}) {
+    INFO("at once " << at_once);
+    const auto start = std::chrono::steady_clock::now();
+    on_world(2, [&](const Ranks& ranks) {
+      const auto hook = [at_once](parallel::ProcessCommunicator& c,
+                                  const parallel::GradientBucket& bucket) {
+        if (at_once && c.rank() == 1) throw Error("no memory");
+        parallel::HookResult result = parallel::all_reduce_hook(c, bucket);
+        if (c.rank() == 1) result.result = []() -> Tensor { throw Error("no memory"); };
+        return result;
+      };
+      const Model model(on(ranks), ranks, {.hook = hook});
+      expect_text(thrown([&] { model(row_of(ranks), true).sum().backward(); }), "no memory");
+      expect(!parameters(model)[0].grad().defined(), "no gradient");
+      // the failure at the end has been voted on: the communicator goes on
+      if (!at_once) ranks->barrier();
+    });
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));  // of 20
+  }
+}
+
+TEST_CASE("distributed: PowerSGD begins after the buckets have been rebuilt",
+          "[distributed][errors]") {
+  CHECK_THROWS_TEXT(ArgumentError, "PowerSgd: expected start_powerSGD_iter >= 2*",
+                    parallel::PowerSgd({.start_powerSGD_iter = 1}));
+  CHECK_NOTHROW(parallel::PowerSgd(
+      {.start_powerSGD_iter = 0, .use_error_feedback = false, .warm_start = false}));
+}
+
+}  // namespace braid::test
