@@ -209,7 +209,8 @@ if [[ " ${launchers[*]} " == *' variables '* ]]; then
     echo "ranks $*: $text"
   }
   port=$((30000 + RANDOM % 10000))
-  together 'expected 4 ranks (WORLD_SIZE), got 2 within 1 s: ranks 2, 3 have not arrived' 2 0/4 1/4
+  together "expected 4 ranks (WORLD_SIZE), got 2 within 1 s: ranks 2, 3 have not arrived; rank 0 \
+listens on 127.0.0.1, for ranks on its own host only" 2 0/4 1/4
   together 'refused: two processes are rank 1' 1 0/3 1/3 1/3
   together "port $port of 127.0.0.1 is in use by another process; set BRAID_PORT to a free port" 1 \
     0/3 0/3
@@ -229,6 +230,38 @@ if [[ " ${launchers[*]} " == *' variables '* ]]; then
     kill "$taken"
     wait "$taken" 2>/dev/null || true
   done
+
+  # Hosts that treat the ranks' address or port in their own way, as network namespaces.
+  # host NAME VARIABLE=VALUE... -- COMMAND...: rank 1 waits there for rank 0, and both meet.
+  host() {
+    local name=$1 variables=() rank
+    shift
+    for (( ; $# > 0; )); do [[ $1 == -- ]] && break; variables+=("$1"); shift; done
+    shift
+    rm -f "$work"/log*
+    # shellcheck disable=SC2016
+    env "${variables[@]}" WORLD_SIZE=2 BRAID_TIMEOUT=8 unshare --map-root-user --net bash -ec '
+      program=$1 tag=$2 work=$3
+      ip link set lo up
+      eval "$4"
+      RANK=1 "$program" alone 8 "$tag" >"$work/log1" 2>&1 &
+      sleep 0.5
+      RANK=0 "$program" alone 8 "$tag" >"$work/log0" 2>&1 || true
+      wait' host "$program" "$tag" "$work" "$*" || die "$name"
+    for rank in 0 1; do (($(count_lines "rank $rank of 2") == 1)) || die "$name"; done
+    echo "$name: the ranks have met"
+  }
+  if unshare --map-root-user --net ip link set lo up 2>"$work/log"; then
+    # The system takes ports for outgoing connections from a range. Rank 1 gets the very port that
+    # it asks for rank 0, and is connected to itself.
+    host 'the store is at a port for outgoing connections' BRAID_PORT=40002 -- \
+      'echo 40000 40003 >/proc/sys/net/ipv4/ip_local_port_range'
+    host "the name of rank 0's host is 127.0.1.1 there" MASTER_ADDR=127.0.1.1 \
+      BRAID_INTERFACE=10.9.8.7 BRAID_TOKEN=0123456789abcdef0123456789abcdef -- \
+      'ip addr add 10.9.8.7/32 dev lo'
+  else
+    echo "NOTE: no network namespaces: $(head -n 1 "$work/log")"
+  fi
 
   # NCCL without GPUs: both ranks name them.
   for rank in 0 1; do
