@@ -165,7 +165,8 @@ done
 [[ ! -e $engines/braid_mpi_mpich.so || ${#mpich[@]} == 0 ]] || launchers+=(mpich)
 [[ ! -e $engines/braid_gloo.so ]] || launchers+=(variables)
 if ((${#launchers[@]} == 0)); then
-  echo "SKIP(processes): no engine: libopenmpi-dev openmpi-bin, libmpich-dev mpich, libgloo-dev"
+  echo "SKIP(no engine between processes: neither libopenmpi-dev with openmpi-bin, nor" \
+    "libmpich-dev with mpich, nor libgloo-dev)"
   exit 77
 fi
 
@@ -274,15 +275,23 @@ listens on 127.0.0.1, for ranks on its own host only" 2 0/4 1/4
   echo "NCCL without GPUs: $text"
 fi
 
-# An engine of the other vendor.
-mkdir "$work/other"
-if [[ " ${launchers[*]} " == *' openmpi mpich '* ]]; then
-  cp "$engines/braid_mpi_openmpi.so" "$work/other"
-  BRAID_MODULE_PATH=$work/other timeout 20 "${mpich[@]}" -np 2 "$program" alone 5 "$tag" \
-    >"$work/log" 2>&1 && die "an engine of the other vendor: no error"
-  text='the launcher is that of MPICH (PMI_SIZE is set), expected braid_mpi_mpich.so, '
-  (($(count_lines "${text}got only the engine of Open MPI") > 0)) ||
-    die "an engine of the other vendor"
+# An engine of the other vendor, both ways: the error names the launcher's and the engine's.
+# other HAS LACKS VENDOR-OF-HAS VENDOR-OF-LACKS VARIABLE LAUNCHER...
+other() {
+  local has=$1 lacks=$2 of_has=$3 of_lacks=$4 variable=$5 text
+  shift 5
+  rm -rf "$work"/log* "$work/other"
+  mkdir "$work/other"
+  cp "$engines/braid_$has.so" "$work/other"
+  text="the launcher is that of $of_lacks ($variable is set), expected braid_$lacks.so, got only \
+the engine of $of_has, braid_$has.so"
+  BRAID_MODULE_PATH=$work/other timeout 20 "$@" -np 2 "$program" alone 5 "$tag" >"$work/log" 2>&1 &&
+    die "an engine of the other vendor: no error"
+  (($(count_lines "$text") > 0)) || die "an engine of the other vendor: expected '$text'"
   echo "an engine of the other vendor: $(grep -m 1 '^error' "$work/log")"
+}
+if [[ " ${launchers[*]} " == *' openmpi mpich '* ]]; then
+  other mpi_openmpi mpi_mpich 'Open MPI' MPICH PMI_SIZE "${mpich[@]}"
+  other mpi_mpich mpi_openmpi MPICH 'Open MPI' OMPI_COMM_WORLD_SIZE "${openmpi[@]}"
 fi
 wait_for 2 is_empty || die "orphans $(ranks)"
