@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/processes/tutorial.sh PROGRAM COMPARE mpi|gloo|torchrun RANKS...: runs the tutorial alone and
-# on RANKS ranks; the parameters must be the same within 1e-6, and with --deterministic the same
+# tests/processes/tutorial.sh PROGRAM COMPARE mpi|gloo|torchrun RANKS...: runs the tutorial alone
+# and on RANKS ranks; the parameters must be the same within 1e-6, and with --deterministic the same
 # bits. COMPARE A B prints the largest difference of two safetensors files.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
