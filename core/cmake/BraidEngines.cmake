@@ -77,6 +77,7 @@ function(braid_engine name)
   target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} Threads::Threads)
   set_target_properties(${target} PROPERTIES
     PREFIX "" SUFFIX ".so" OUTPUT_NAME braid_${name} CXX_VISIBILITY_PRESET hidden
-    VISIBILITY_INLINES_HIDDEN ON LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/engines)
+    VISIBILITY_INLINES_HIDDEN ON LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/engines
+    INSTALL_RPATH_USE_LINK_PATH ON)  # MPI may be in a folder that the system does not search
   set_property(GLOBAL APPEND PROPERTY BRAID_ENGINES ${target})
 endfunction()

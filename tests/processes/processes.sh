@@ -146,6 +146,11 @@ bad 'engine mpi_openmpi: expected braid_mpi_openmpi.so in one of /nowhere' \
   BRAID_MODULE_PATH=/nowhere OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2
 bad 'engine mpi_mpich: expected braid_mpi_mpich.so in one of /nowhere' \
   BRAID_MODULE_PATH=/nowhere PMI_RANK=0 PMI_SIZE=2
+# The module is there, and cannot be opened: here it is no library.
+mkdir "$work/broken"
+echo >"$work/broken/braid_gloo.so"
+bad "braid_gloo.so cannot be opened: $work/broken/braid_gloo.so: file too short; Debian's libgloo0 \
+or its like has its library" BRAID_MODULE_PATH="$work/broken" RANK=0 WORLD_SIZE=2
 
 launchers=()
 openmpi=() mpich=()
