@@ -42,7 +42,8 @@ check_ranks() {
     [[ -e $modules/braid_mpi_${launcher[0]}.so ]] && command -v "${launcher[1]}" >/dev/null ||
       continue
     timeout 60 "${launcher[@]:1}" 2 "$program" ranks >"$log" 2>&1 || true
-    diff <(printf "rank %d: $sum mpi\n" 0 1) <(sort "$log") || die "$name: two ranks: ${launcher[*]}"
+    diff <(printf "rank %d: $sum mpi\n" 0 1) <(sort "$log") ||
+      die "$name: two ranks: ${launcher[*]}"
     echo "$name: two ranks over ${launcher[0]}"
   done
 }
