@@ -343,20 +343,27 @@ std::unique_ptr<HostEngine> Process::State::open_mpi(const Launch& launch,
             "process, got ",
             *launch.variable == '\0' ? "no launcher" : launch.variable));
   const bool open = launch.by == LaunchedBy::open_mpi;
-  const std::string name = open ? "mpi_openmpi" : "mpi_mpich",
-                    other = open ? "mpi_mpich" : "mpi_openmpi";
+  const std::string other = open ? "mpi_mpich" : "mpi_openmpi";
+  std::string name = open ? "mpi_openmpi" : "mpi_mpich";
+  if (!has_module(name) && has_module("mpi_abi")) name = "mpi_abi";  // of either vendor
   if (!has_module(name) && has_module(other))
     throw CommError(str("Process: the launcher is that of ", open ? "Open MPI" : "MPICH", " (",
                         launch.variable, " is set), expected braid_", name,
                         ".so, got only the engine of ", open ? "MPICH" : "Open MPI", ", braid_",
                         other, ".so"));
   const BraidEngineTable& table = open_module(name);
+  // MPI_Init under the other vendor's launcher could end the process, so it is not tried.
+  const std::string library = library_of(table);
+  const bool by_mpirun = std::string_view(launch.variable).starts_with("OMPI_");
+  if (name == "mpi_abi" && (by_mpirun || !open) && library.starts_with("Open MPI") != open)
+    throw CommError(str("Process: the launcher is that of ", open ? "Open MPI" : "MPICH", " (",
+                        launch.variable, " is set), got braid_mpi_abi.so with ", library));
   auto engine =
       within(launch.timeout, "MPI_Init", [&table, module] { return open_engine(table, module); });
   if (engine->size() != launch.size || engine->rank() != launch.rank)
     throw CommError(str("Process: expected rank ", launch.rank, " of ", launch.size, " (",
                         launch.variable, "), got rank ", engine->rank(), " of ", engine->size(),
-                        " from ", library_of(table), ": is the launcher that of another MPI?"));
+                        " from ", library, ": is the launcher that of another MPI?"));
   return engine;
 }
 

@@ -35,10 +35,11 @@ start() {
   local launcher=$1 n=$2 mode=$3 seconds=$4
   rm -f "$work"/log* "$work/status"
   case $launcher in
-    openmpi) ("${openmpi[@]}" -np "$n" "$program" "$mode" "$seconds" "$tag" >"$work/log" 2>&1 &&
-      echo 0 >"$work/status" || echo $? >"$work/status") & ;;
-    mpich) ("${mpich[@]}" -np "$n" "$program" "$mode" "$seconds" "$tag" >"$work/log" 2>&1 &&
-      echo 0 >"$work/status" || echo $? >"$work/status") & ;;
+    openmpi | mpich | abi)
+      local -n command=$launcher  # the array of this name
+      ("${command[@]}" -np "$n" "$program" "$mode" "$seconds" "$tag" >"$work/log" 2>&1 &&
+        echo 0 >"$work/status" || echo $? >"$work/status") &
+      ;;
     variables)
       local port=$((20000 + RANDOM % 10000)) rank
       (
@@ -64,7 +65,7 @@ run() {
   status=$(cat "$work/status")
 }
 
-# count_lines TEXT: the lines of the job's output that contain the text.
+# count_lines TEXT: the lines of the job's output that contain the text (or one of its lines).
 count_lines() { cat "$work"/log* 2>/dev/null | grep -cF -- "$1" || true; }
 
 is_running() { [[ $(count_lines running) != 0 ]]; }
@@ -87,7 +88,7 @@ reports() {
   [[ $status != 0 ]] || die "$1: $2 ended with 0"
   if [[ $1 == variables ]]; then ((got == $4)); else ((got >= 1)); fi ||
     die "$1: $2: '$3' $got times"
-  echo "$1: $2: $3"
+  echo "$1: $2: ${3%%$'\n'*}"
 }
 
 # hurt LAUNCHER SIGNAL SECONDS: a random rank of 4 gets the signal while all compute. The job ends
@@ -168,6 +169,14 @@ for name in mpiexec.mpich mpiexec; do
 done
 [[ ! -e $engines/braid_mpi_openmpi.so || ${#openmpi[@]} == 0 ]] || launchers+=(openmpi)
 [[ ! -e $engines/braid_mpi_mpich.so || ${#mpich[@]} == 0 ]] || launchers+=(mpich)
+# An MPI with the ABI of MPI 5 has a mpicc_abi, and its launcher beside.
+abi=$(command -v mpicc_abi || true)
+if [[ -n $abi && -e $engines/braid_mpi_abi.so ]]; then
+  mkdir "$work/abi"
+  cp "$engines/braid_mpi_abi.so" "$work/abi"
+  abi=(env BRAID_MODULE_PATH="$work/abi" "$(dirname "$abi")/mpiexec")
+  launchers+=(abi)
+fi
 [[ ! -e $engines/braid_gloo.so ]] || launchers+=(variables)
 if ((${#launchers[@]} == 0)); then
   echo "SKIP(no engine between processes: neither libopenmpi-dev with openmpi-bin, nor" \
@@ -185,9 +194,9 @@ for launcher in "${launchers[@]}"; do
     "got no further parameter on rank 1 and parameter '1.bias' [2]" 4
   reports "$launcher" dtypes \
     "got parameter '0.weight' [4, 3], float64 on rank 1 and parameter '0.weight' [4, 3], float32" 4
-  # mpiexec kills the other ranks at once
+  # mpiexec kills the other ranks at once: then it is the first one's text
   text='rank 1 has left without entering all_reduce(12 bytes), call 2'
-  [[ $launcher != mpich ]] || text='no more data'
+  [[ $launcher != mpich && $launcher != abi ]] || text+=$'\nno more data'
   reports "$launcher" leave "$text" 3
   for ((i = 0; i < kills; ++i)); do
     hurt "$launcher" KILL 3
@@ -298,5 +307,12 @@ the engine of $of_has, braid_$has.so"
 if [[ " ${launchers[*]} " == *' openmpi mpich '* ]]; then
   other mpi_openmpi mpi_mpich 'Open MPI' MPICH PMI_SIZE "${mpich[@]}"
   other mpi_mpich mpi_openmpi MPICH 'Open MPI' OMPI_COMM_WORLD_SIZE "${openmpi[@]}"
+fi
+if [[ " ${launchers[*]} " == *' openmpi '*' abi '* ]]; then  # that one is MPICH's so far
+  BRAID_MODULE_PATH=$work/abi timeout 20 "${openmpi[@]}" -np 2 "$program" alone 5 "$tag" \
+    >"$work/log" 2>&1 && die "the ABI of the other vendor: no error"
+  text='the launcher is that of Open MPI (OMPI_COMM_WORLD_SIZE is set), got braid_mpi_abi.so with '
+  (($(count_lines "${text}MPICH") > 0)) || die "the ABI of the other vendor: expected '$text'"
+  echo "the ABI of the other vendor: $(grep -m 1 '^error' "$work/log")"
 fi
 wait_for 2 is_empty || die "orphans $(ranks)"
