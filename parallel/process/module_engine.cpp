@@ -149,11 +149,13 @@ std::string find_module(const std::string& name, std::string& tried) {
   std::vector<std::string> list = named;
   if (named.empty()) {
     const std::string own = own_folder();
-    // Beside the library or program, where it is installed, and in the build's folder.
-    list = {own, own + "/braid", own + "/engines", own + "/../engines", own + "/../../engines"};
-#ifdef BRAID_MODULE_FOLDER
-    list.emplace_back(BRAID_MODULE_FOLDER);
-#endif
+    // Beside the library or program, where it is installed, and in the folder of the build.
+    list = {own,
+            own + "/braid",
+            own + "/engines",
+            own + "/../engines",
+            own + "/../../engines",
+            BRAID_MODULE_FOLDER};
   }
   for (const std::string& folder : list) {
     std::string file = folder + "/braid_" + name + ".so";
@@ -164,9 +166,14 @@ std::string find_module(const std::string& name, std::string& tried) {
   return {};
 }
 
-const char* package_of(const std::string& name) {
-  if (name == "gloo") return "libgloo-dev";
-  return name == "mpi_openmpi" ? "libopenmpi-dev" : "libmpich-dev";
+/// Debian's packages: of the module's library, and to build the module.
+struct Packages {
+  const char *library, *development;
+};
+Packages packages_of(const std::string& name) {
+  if (name == "gloo") return {"libgloo0", "libgloo-dev"};
+  if (name == "mpi_openmpi") return {"libopenmpi3", "libopenmpi-dev"};
+  return {"libmpich12", "libmpich-dev"};
 }
 
 }  // namespace
@@ -181,13 +188,14 @@ const BraidEngineTable& open_module(const std::string& name) {
   const std::string file = find_module(name, tried);
   if (file.empty())
     throw CommError(str("engine ", name, ": expected braid_", name, ".so in one of ", tried,
-                        ", got none; it is built where Debian's ", package_of(name),
+                        ", got none; it is built where Debian's ", packages_of(name).development,
                         " or its like is installed, and BRAID_MODULE_PATH names its folder"));
   void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const why = ::dlerror();
     throw CommError(str("engine ", name, ": ", file,
-                        " cannot be opened: ", why == nullptr ? "no reason given" : why));
+                        " cannot be opened: ", why == nullptr ? "no reason given" : why,
+                        "; Debian's ", packages_of(name).library, " or its like has its library"));
   }
   using Get = const BraidEngineTable* (*)();
   const auto get = reinterpret_cast<Get>(::dlsym(library, "braid_engine"));

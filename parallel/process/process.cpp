@@ -107,7 +107,7 @@ struct Process::State {
   std::shared_ptr<Store> meet_by_engine(HostEngine& engine, const Launch& launch);
   std::shared_ptr<Store> serve(const Launch& launch, const Address& address, int port,
                                const std::string& token);
-  void wait_for_all(Store& store, const Launch& launch);
+  void wait_for_all(Store& store, const Launch& launch, const Address& zero);
   void find_local(const Launch& launch, const std::vector<std::string>& hosts);
   void choose_device(const ProcessOptions& options);
   /// Chooses the device, and whether NCCL is used, together with the other ranks.
@@ -130,27 +130,31 @@ std::shared_ptr<Store> Process::State::serve(const Launch& launch, const Address
 
 std::shared_ptr<Store> Process::State::meet_by_store(const Launch& launch, std::string& address) {
   const Clock::time_point deadline = after(launch.timeout);
-  const Address zero = resolve(launch.address);
-  // Of several interfaces, that of the address of rank 0, if nothing is said.
-  address = zero.loopback ? zero.text : std::string();
-  if (!launch.interface.empty()) address = resolve(launch.interface).text;
+  Address zero = resolve(launch.address);
+  if (!launch.interface.empty()) {
+    const Address here = resolve(launch.interface);
+    address = here.text;
+    // A host may know its own name as 127.0.1.1 (Debian's do): the store is at the interface.
+    if (launch.rank == 0 || zero.loopback) zero = here;
+  }
   std::shared_ptr<Store> store;
   if (launch.rank == 0) {
-    const Address here = launch.interface.empty() ? zero : resolve(launch.interface);
-    address = here.text;
-    store = serve(launch, here, launch.port, launch.token);
+    address = zero.text;
+    store = serve(launch, zero, launch.port, launch.token);
   } else {
+    // Of several interfaces, that of the address of rank 0, if nothing is said.
+    if (address.empty() && zero.loopback) address = zero.text;
     auto client =
         std::make_shared<StoreClient>(zero, launch.port, launch.token, launch.rank, launch.size,
                                       deadline, request_limit(launch.timeout));
     if (address.empty()) address = client->own_address();
     store = std::move(client);
   }
-  wait_for_all(*store, launch);
+  wait_for_all(*store, launch, zero);
   return store;
 }
 
-void Process::State::wait_for_all(Store& store, const Launch& launch) {
+void Process::State::wait_for_all(Store& store, const Launch& launch, const Address& zero) {
   const Clock::time_point deadline = after(launch.timeout);
   store.set(str("here/", launch.rank), host_name());
   std::int64_t here = store.add("here", 1);
@@ -167,7 +171,11 @@ void Process::State::wait_for_all(Store& store, const Launch& launch) {
     throw CommTimeoutError(str("Process: expected ", launch.size, " ranks (", launch.variable,
                                "), got ", here, " within ", seconds_text(launch.timeout), ": ",
                                ranks_text(missing), missing.size() == 1 ? " has" : " have",
-                               " not arrived"));
+                               " not arrived",
+                               zero.loopback ? str("; rank 0 listens on ", zero.text,
+                                                   ", for ranks on its own host only: "
+                                                   "BRAID_INTERFACE names another address")
+                                             : std::string()));
   }
   std::vector<std::string> hosts;
   for (int r = 0; r < launch.size && !(launch.local_rank && launch.local_size); ++r)
@@ -335,20 +343,27 @@ std::unique_ptr<HostEngine> Process::State::open_mpi(const Launch& launch,
             "process, got ",
             *launch.variable == '\0' ? "no launcher" : launch.variable));
   const bool open = launch.by == LaunchedBy::open_mpi;
-  const std::string name = open ? "mpi_openmpi" : "mpi_mpich",
-                    other = open ? "mpi_mpich" : "mpi_openmpi";
+  const std::string other = open ? "mpi_mpich" : "mpi_openmpi";
+  std::string name = open ? "mpi_openmpi" : "mpi_mpich";
+  if (!has_module(name) && has_module("mpi_abi")) name = "mpi_abi";  // of either vendor
   if (!has_module(name) && has_module(other))
     throw CommError(str("Process: the launcher is that of ", open ? "Open MPI" : "MPICH", " (",
                         launch.variable, " is set), expected braid_", name,
                         ".so, got only the engine of ", open ? "MPICH" : "Open MPI", ", braid_",
                         other, ".so"));
   const BraidEngineTable& table = open_module(name);
+  // MPI_Init under the other vendor's launcher could end the process, so it is not tried.
+  const std::string library = library_of(table);
+  const bool by_mpirun = std::string_view(launch.variable).starts_with("OMPI_");
+  if (name == "mpi_abi" && (by_mpirun || !open) && library.starts_with("Open MPI") != open)
+    throw CommError(str("Process: the launcher is that of ", open ? "Open MPI" : "MPICH", " (",
+                        launch.variable, " is set), got braid_mpi_abi.so with ", library));
   auto engine =
       within(launch.timeout, "MPI_Init", [&table, module] { return open_engine(table, module); });
   if (engine->size() != launch.size || engine->rank() != launch.rank)
     throw CommError(str("Process: expected rank ", launch.rank, " of ", launch.size, " (",
                         launch.variable, "), got rank ", engine->rank(), " of ", engine->size(),
-                        " from ", library_of(table), ": is the launcher that of another MPI?"));
+                        " from ", library, ": is the launcher that of another MPI?"));
   return engine;
 }
 

@@ -78,6 +78,23 @@ bool ready(int fd, short events, Clock::time_point deadline) {
   }
 }
 
+/// True if the socket is connected to itself: while nothing listens on a port that the system also
+/// gives to outgoing connections, it may give the very same one. It would keep rank 0 from it.
+bool is_own_peer(int fd) {
+  sockaddr_storage here{}, there{};
+  socklen_t n = sizeof here, m = sizeof there;
+  return ::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &n) == 0 &&
+         ::getpeername(fd, reinterpret_cast<sockaddr*>(&there), &m) == 0 && n == m &&
+         std::memcmp(&here, &there, n) == 0;
+}
+
+/// Closes without a farewell, after which the system would hold the port for a minute.
+void reset(Socket& socket) {
+  const linger at_once{1, 0};
+  (void)::setsockopt(socket.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  socket.close();
+}
+
 void set_options(int fd) {
   const int on = 1;
   (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -170,9 +187,13 @@ Socket connect_to(const Address& address, int port, Clock::time_point deadline) 
       socklen_t length = sizeof error;
       if (::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
     }
-    if (error == 0) {
+    if (error == 0 && !is_own_peer(socket.fd())) {
       set_options(socket.fd());
       return socket;
+    }
+    if (error == 0) {
+      reset(socket);
+      error = ECONNREFUSED;
     }
     if (Clock::now() + pause >= deadline) break;
     std::this_thread::sleep_for(pause);

@@ -21,6 +21,32 @@ check_output() {
   echo "$1 prints: $2"
   [[ $2 == "$expected" ]] || die "$1: expected $expected"
 }
+# check_ranks NAME PROGRAM MODULES: the program is linked to no engine; two ranks of it, started in
+# each way whose module is in that folder, open the module from where it was built or installed.
+check_ranks() {
+  local name=$1 program=$2 modules=$3 log=$work/ranks.txt rank launcher
+  local sum='tensor([2.]) over' port=$((20000 + RANDOM % 10000))
+  ! ldd "$program" | grep -E 'lib(mpi|mpich|gloo|nccl)|braid_[a-z_]*\.so' ||
+    die "$name: the program is linked to an engine"
+  if [[ -e $modules/braid_gloo.so ]]; then
+    export WORLD_SIZE=2 BRAID_PORT=$port BRAID_TIMEOUT=60
+    for rank in 0 1; do RANK=$rank "$program" ranks >"$log$rank" 2>&1 & done
+    wait
+    unset WORLD_SIZE BRAID_PORT BRAID_TIMEOUT
+    diff <(printf "rank %d: $sum gloo\n" 0 1) <(cat "$log"[01]) || die "$name: two ranks over Gloo"
+    echo "$name: two ranks over Gloo"
+  fi
+  for launcher in 'openmpi mpirun.openmpi --allow-run-as-root --oversubscribe -np' \
+    'mpich mpiexec.mpich -n'; do
+    read -r -a launcher <<<"$launcher"
+    [[ -e $modules/braid_mpi_${launcher[0]}.so ]] && command -v "${launcher[1]}" >/dev/null ||
+      continue
+    timeout 60 "${launcher[@]:1}" 2 "$program" ranks >"$log" 2>&1 || true
+    diff <(printf "rank %d: $sum mpi\n" 0 1) <(sort "$log") ||
+      die "$name: two ranks: ${launcher[*]}"
+    echo "$name: two ranks over ${launcher[0]}"
+  done
+}
 consume() {
   local name=$1
   shift
@@ -32,6 +58,9 @@ consume() {
   check_output "$name" "$("$folder/consumer")"
   diff docs/tutorials/custom_op.expected <("$folder/custom_op") ||
     die "$name: custom_op prints something else"
+  local modules=$folder/braid/engines
+  [[ -d $modules ]] || modules=$(echo "$prefix"/lib*/braid)
+  check_ranks "$name" "$folder/consumer" "$modules"
 }
 
 kinds=(shared)

@@ -21,7 +21,7 @@ RANDOM=$seed
 echo "SEED=$seed"
 # marks the processes of this test, so that those that are left are found
 export BRAID_KILLS_ID=$work
-need_mpirun "$mode"
+need_engine "$mode"
 export BRAID_THREADS=1
 
 # Prints the processes of PROGRAM: each number with its rank. mpirun has none.

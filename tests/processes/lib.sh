@@ -5,11 +5,28 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_mpi_yield_when_idle=1
 
-# need_mpirun MODE: sets `mpirun`; in mode mpi the script is skipped where there is none.
-need_mpirun() {
-  mpirun=${MPIRUN:-$(command -v mpirun.openmpi || command -v mpirun)}
-  [[ $1 != mpi || -n $mpirun ]] && return
-  echo "SKIP(no mpirun)"
+# need_engine mpi|gloo|torchrun: sets `mpirun` or `torchrun`; the script is skipped where that, or
+# the engine in BRAID_MODULE_PATH, is missing.
+need_engine() {
+  local module=braid_gloo.so package=libgloo-dev
+  case $1 in
+    mpi)
+      mpirun=${MPIRUN:-$(command -v mpirun.openmpi || command -v mpirun)}
+      module=braid_mpi_openmpi.so package='libopenmpi-dev and openmpi-bin'
+      [[ -n $mpirun ]] || module=mpirun
+      [[ -z ${MPIRUN:-} ]] || return 0  # of another MPI
+      ;;
+    torchrun)
+      torchrun=("${BRAID_TORCH_PYTHON:-python3}" -W ignore -m torch.distributed.run --no-python)
+      if ! "${torchrun[0]}" -c 'import torch.distributed.run' 2>/dev/null; then
+        echo "SKIP(no torchrun: PyTorch is not installed)"
+        exit 77
+      fi
+      ;;
+  esac
+  [[ $module == mpirun || (-n ${BRAID_MODULE_PATH:-} && ! -e $BRAID_MODULE_PATH/$module) ]] ||
+    return 0
+  echo "SKIP(no $module, which needs $package)"
   exit 77
 }
 

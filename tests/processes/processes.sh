@@ -35,10 +35,11 @@ start() {
   local launcher=$1 n=$2 mode=$3 seconds=$4
   rm -f "$work"/log* "$work/status"
   case $launcher in
-    openmpi) ("${openmpi[@]}" -np "$n" "$program" "$mode" "$seconds" "$tag" >"$work/log" 2>&1 &&
-      echo 0 >"$work/status" || echo $? >"$work/status") & ;;
-    mpich) ("${mpich[@]}" -np "$n" "$program" "$mode" "$seconds" "$tag" >"$work/log" 2>&1 &&
-      echo 0 >"$work/status" || echo $? >"$work/status") & ;;
+    openmpi | mpich | abi)
+      local -n command=$launcher  # the array of this name
+      ("${command[@]}" -np "$n" "$program" "$mode" "$seconds" "$tag" >"$work/log" 2>&1 &&
+        echo 0 >"$work/status" || echo $? >"$work/status") &
+      ;;
     variables)
       local port=$((20000 + RANDOM % 10000)) rank
       (
@@ -64,7 +65,7 @@ run() {
   status=$(cat "$work/status")
 }
 
-# count_lines TEXT: the lines of the job's output that contain the text.
+# count_lines TEXT: the lines of the job's output that contain the text (or one of its lines).
 count_lines() { cat "$work"/log* 2>/dev/null | grep -cF -- "$1" || true; }
 
 is_running() { [[ $(count_lines running) != 0 ]]; }
@@ -87,7 +88,7 @@ reports() {
   [[ $status != 0 ]] || die "$1: $2 ended with 0"
   if [[ $1 == variables ]]; then ((got == $4)); else ((got >= 1)); fi ||
     die "$1: $2: '$3' $got times"
-  echo "$1: $2: $3"
+  echo "$1: $2: ${3%%$'\n'*}"
 }
 
 # hurt LAUNCHER SIGNAL SECONDS: a random rank of 4 gets the signal while all compute. The job ends
@@ -146,6 +147,11 @@ bad 'engine mpi_openmpi: expected braid_mpi_openmpi.so in one of /nowhere' \
   BRAID_MODULE_PATH=/nowhere OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2
 bad 'engine mpi_mpich: expected braid_mpi_mpich.so in one of /nowhere' \
   BRAID_MODULE_PATH=/nowhere PMI_RANK=0 PMI_SIZE=2
+# The module is there, and cannot be opened: here it is no library.
+mkdir "$work/broken"
+echo >"$work/broken/braid_gloo.so"
+bad "braid_gloo.so cannot be opened: $work/broken/braid_gloo.so: file too short; Debian's libgloo0 \
+or its like has its library" BRAID_MODULE_PATH="$work/broken" RANK=0 WORLD_SIZE=2
 
 launchers=()
 openmpi=() mpich=()
@@ -163,9 +169,18 @@ for name in mpiexec.mpich mpiexec; do
 done
 [[ ! -e $engines/braid_mpi_openmpi.so || ${#openmpi[@]} == 0 ]] || launchers+=(openmpi)
 [[ ! -e $engines/braid_mpi_mpich.so || ${#mpich[@]} == 0 ]] || launchers+=(mpich)
+# An MPI with the ABI of MPI 5 has a mpicc_abi, and its launcher beside.
+abi=$(command -v mpicc_abi || true)
+if [[ -n $abi && -e $engines/braid_mpi_abi.so ]]; then
+  mkdir "$work/abi"
+  cp "$engines/braid_mpi_abi.so" "$work/abi"
+  abi=(env BRAID_MODULE_PATH="$work/abi" "$(dirname "$abi")/mpiexec")
+  launchers+=(abi)
+fi
 [[ ! -e $engines/braid_gloo.so ]] || launchers+=(variables)
 if ((${#launchers[@]} == 0)); then
-  echo "SKIP(processes): no engine: libopenmpi-dev openmpi-bin, libmpich-dev mpich, libgloo-dev"
+  echo "SKIP(no engine between processes: neither libopenmpi-dev with openmpi-bin, nor" \
+    "libmpich-dev with mpich, nor libgloo-dev)"
   exit 77
 fi
 
@@ -180,9 +195,9 @@ for launcher in "${launchers[@]}"; do
     "got no further parameter on rank 1 and parameter '1.bias' [2]" 4
   reports "$launcher" dtypes \
     "got parameter '0.weight' [4, 3], float64 on rank 1 and parameter '0.weight' [4, 3], float32" 4
-  # mpiexec kills the other ranks at once
+  # mpiexec kills the other ranks at once: then it is the first one's text
   text='rank 1 has left without entering all_reduce(12 bytes), call 2'
-  [[ $launcher != mpich ]] || text='no more data'
+  [[ $launcher != mpich && $launcher != abi ]] || text+=$'\nno more data'
   reports "$launcher" leave "$text" 3
   for ((i = 0; i < kills; ++i)); do
     hurt "$launcher" KILL 3
@@ -210,7 +225,8 @@ if [[ " ${launchers[*]} " == *' variables '* ]]; then
     echo "ranks $*: $text"
   }
   port=$((30000 + RANDOM % 10000))
-  together 'expected 4 ranks (WORLD_SIZE), got 2 within 1 s: ranks 2, 3 have not arrived' 2 0/4 1/4
+  together "expected 4 ranks (WORLD_SIZE), got 2 within 1 s: ranks 2, 3 have not arrived; rank 0 \
+listens on 127.0.0.1, for ranks on its own host only" 2 0/4 1/4
   together 'refused: two processes are rank 1' 1 0/3 1/3 1/3
   together "port $port of 127.0.0.1 is in use by another process; set BRAID_PORT to a free port" 1 \
     0/3 0/3
@@ -231,6 +247,38 @@ if [[ " ${launchers[*]} " == *' variables '* ]]; then
     wait "$taken" 2>/dev/null || true
   done
 
+  # Hosts that treat the ranks' address or port in their own way, as network namespaces.
+  # host NAME VARIABLE=VALUE... -- COMMAND...: rank 1 waits there for rank 0, and both meet.
+  host() {
+    local name=$1 variables=() rank
+    shift
+    for (( ; $# > 0; )); do [[ $1 == -- ]] && break; variables+=("$1"); shift; done
+    shift
+    rm -f "$work"/log*
+    # shellcheck disable=SC2016
+    env "${variables[@]}" WORLD_SIZE=2 BRAID_TIMEOUT=8 unshare --map-root-user --net bash -ec '
+      program=$1 tag=$2 work=$3
+      ip link set lo up
+      eval "$4"
+      RANK=1 "$program" alone 8 "$tag" >"$work/log1" 2>&1 &
+      sleep 0.5
+      RANK=0 "$program" alone 8 "$tag" >"$work/log0" 2>&1 || true
+      wait' host "$program" "$tag" "$work" "$*" || die "$name"
+    for rank in 0 1; do (($(count_lines "rank $rank of 2") == 1)) || die "$name"; done
+    echo "$name: the ranks have met"
+  }
+  if unshare --map-root-user --net ip link set lo up 2>"$work/log"; then
+    # The system takes ports for outgoing connections from a range. Rank 1 gets the very port that
+    # it asks for rank 0, and is connected to itself.
+    host 'the store is at a port for outgoing connections' BRAID_PORT=40002 -- \
+      'echo 40000 40003 >/proc/sys/net/ipv4/ip_local_port_range'
+    host "the name of rank 0's host is 127.0.1.1 there" MASTER_ADDR=127.0.1.1 \
+      BRAID_INTERFACE=10.9.8.7 BRAID_TOKEN=0123456789abcdef0123456789abcdef -- \
+      'ip addr add 10.9.8.7/32 dev lo'
+  else
+    echo "NOTE: no network namespaces: $(head -n 1 "$work/log")"
+  fi
+
   # NCCL without GPUs: both ranks name them.
   for rank in 0 1; do
     CUDA_VISIBLE_DEVICES= BRAID_SIMT_DEVICES=0 BRAID_ENGINE=nccl RANK=$rank WORLD_SIZE=2 \
@@ -242,15 +290,30 @@ if [[ " ${launchers[*]} " == *' variables '* ]]; then
   echo "NCCL without GPUs: $text"
 fi
 
-# An engine of the other vendor.
-mkdir "$work/other"
-if [[ " ${launchers[*]} " == *' openmpi mpich '* ]]; then
-  cp "$engines/braid_mpi_openmpi.so" "$work/other"
-  BRAID_MODULE_PATH=$work/other timeout 20 "${mpich[@]}" -np 2 "$program" alone 5 "$tag" \
-    >"$work/log" 2>&1 && die "an engine of the other vendor: no error"
-  text='the launcher is that of MPICH (PMI_SIZE is set), expected braid_mpi_mpich.so, '
-  (($(count_lines "${text}got only the engine of Open MPI") > 0)) ||
-    die "an engine of the other vendor"
+# An engine of the other vendor, both ways: the error names the launcher's and the engine's.
+# other HAS LACKS VENDOR-OF-HAS VENDOR-OF-LACKS VARIABLE LAUNCHER...
+other() {
+  local has=$1 lacks=$2 of_has=$3 of_lacks=$4 variable=$5 text
+  shift 5
+  rm -rf "$work"/log* "$work/other"
+  mkdir "$work/other"
+  cp "$engines/braid_$has.so" "$work/other"
+  text="the launcher is that of $of_lacks ($variable is set), expected braid_$lacks.so, got only \
+the engine of $of_has, braid_$has.so"
+  BRAID_MODULE_PATH=$work/other timeout 20 "$@" -np 2 "$program" alone 5 "$tag" >"$work/log" 2>&1 &&
+    die "an engine of the other vendor: no error"
+  (($(count_lines "$text") > 0)) || die "an engine of the other vendor: expected '$text'"
   echo "an engine of the other vendor: $(grep -m 1 '^error' "$work/log")"
+}
+if [[ " ${launchers[*]} " == *' openmpi mpich '* ]]; then
+  other mpi_openmpi mpi_mpich 'Open MPI' MPICH PMI_SIZE "${mpich[@]}"
+  other mpi_mpich mpi_openmpi MPICH 'Open MPI' OMPI_COMM_WORLD_SIZE "${openmpi[@]}"
+fi
+if [[ " ${launchers[*]} " == *' openmpi '*' abi '* ]]; then  # that one is MPICH's so far
+  BRAID_MODULE_PATH=$work/abi timeout 20 "${openmpi[@]}" -np 2 "$program" alone 5 "$tag" \
+    >"$work/log" 2>&1 && die "the ABI of the other vendor: no error"
+  text='the launcher is that of Open MPI (OMPI_COMM_WORLD_SIZE is set), got braid_mpi_abi.so with '
+  (($(count_lines "${text}MPICH") > 0)) || die "the ABI of the other vendor: expected '$text'"
+  echo "the ABI of the other vendor: $(grep -m 1 '^error' "$work/log")"
 fi
 wait_for 2 is_empty || die "orphans $(ranks)"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# tests/processes/tutorial.sh PROGRAM COMPARE mpi|gloo RANKS...: runs the tutorial alone and on
-# RANKS ranks; the parameters must be the same within 1e-6, and with --deterministic the same bits.
-# COMPARE A B prints the largest difference of two safetensors files.
+# tests/processes/tutorial.sh PROGRAM COMPARE mpi|gloo|torchrun RANKS...: runs the tutorial alone
+# and on RANKS ranks; the parameters must be the same within 1e-6, and with --deterministic the same
+# bits. COMPARE A B prints the largest difference of two safetensors files.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 program=$(readlink -f "$1") compare=$(readlink -f "$2") mode=$3
 shift 3
-need_mpirun "$mode"
+need_engine "$mode"
 export BRAID_THREADS=1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -19,6 +19,17 @@ ranks() {
   if [[ $mode == mpi ]]; then
     "$mpirun" -np "$size" "$program" "$@"
     return
+  elif [[ $mode == torchrun ]] && ((size % 2 == 1)); then
+    "${torchrun[@]}" --nnodes=1 --nproc-per-node="$size" "$program" "$@"
+    return
+  elif [[ $mode == torchrun ]]; then  # two launches, as on two machines
+    local two=(--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:$port
+      --nproc-per-node=$((size / 2)))
+    "${torchrun[@]}" "${two[@]}" "$program" "$@" &
+    all=($!)
+    "${torchrun[@]}" "${two[@]}" "$program" "$@" || status=$?
+    wait "${all[0]}" || status=$?
+    return $status
   fi
   for ((rank = 0; rank < size; ++rank)); do
     RANK=$rank WORLD_SIZE=$size LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$size MASTER_ADDR=127.0.0.1 \

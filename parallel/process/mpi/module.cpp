@@ -66,7 +66,7 @@ void* open(const BraidEngineOpen* options, BraidEngineText error) {
     check("MPI_Finalized", MPI_Finalized(&ended));
     if (ended != 0) throw Failure{"MPI has been finalized"};
     if (ready == 0) {
-#ifdef OPEN_MPI
+#if defined OPEN_MPI || defined MPI_ABI_VERSION  // of either vendor
       // Over TCP, Open MPI 4.1 sends large messages in two halves, whose control messages wait
       // behind the data of the other direction: an exchange takes longer. 1: plain sends.
       (void)::setenv("OMPI_MCA_btl_tcp_flags", "1", 0);
