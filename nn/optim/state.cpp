@@ -9,8 +9,10 @@
 
 namespace braid::optim {
 
-LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict,
-                                 const LoadOptions& options) {
+/// Checks the dict. Copies its tensors, unless `states` and `step_counts` are null.
+LoadReport Optimizer::match_state(std::span<const StateDict::value_type> dict,
+                                  const LoadOptions& options, States* states,
+                                  nn::Buffer* step_counts) const {
   LoadReport report;
   std::vector<std::string> wrong;
   std::unordered_map<std::string_view, const Tensor*> unused;
@@ -52,9 +54,8 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict,
   }
   const std::string_view names[] = {traits_.states.m, traits_.states.v, traits_.states.s};
   std::size_t loaded = 1;
-  std::array<std::vector<nn::Buffer>, kStates> fresh;
   for (std::size_t k = 0; k < kStates; ++k) {
-    fresh[k].resize(state_[k].size());
+    if (states) (*states)[k].resize(state_[k].size());
     for (std::size_t i = 0; i < state_[k].size(); ++i) {
       if (!keeps(group_of_[i], k)) continue;
       const Tensor& p = parameters_[i];
@@ -65,7 +66,7 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict,
           wrong.push_back(
               str(key, ": is missing, and parameter ", i, " was updated ", steps[i], " times"));
       } else if (fits(key, *value, p.shape(), p.dtype()) && wrong.empty()) {
-        fresh[k][i] = nn::Buffer(value->detach().to(p.device(), p.dtype(), true));
+        if (states) (*states)[k][i] = nn::Buffer(value->detach().to(p.device(), p.dtype(), true));
         ++loaded;
       }
     }
@@ -83,10 +84,23 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict,
     for (const std::string& line : wrong) message += "\n  " + line;
     throw ArgumentError(message);
   }
-  nn::Buffer fresh_steps(counts->detach().to(Device(), DType::int64, true));
+  if (step_counts) *step_counts = nn::Buffer(counts->detach().to(Device(), DType::int64, true));
+  report.loaded = loaded;
+  return report;
+}
+
+LoadReport Optimizer::check_state(std::span<const StateDict::value_type> dict,
+                                  const LoadOptions& options) const {
+  return match_state(dict, options, nullptr, nullptr);
+}
+
+LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict,
+                                 const LoadOptions& options) {
+  States fresh;
+  nn::Buffer fresh_steps;
+  LoadReport report = match_state(dict, options, &fresh, &fresh_steps);
   state_.swap(fresh);
   steps_ = std::move(fresh_steps);
-  report.loaded = loaded;
   return report;
 }
 

@@ -249,6 +249,7 @@ void Checkpoint::begin() {
 }
 
 void Checkpoint::add(std::unique_ptr<detail::Part> part) {
+  part->check_ranks(options_.ranks);
   const std::string_view role = part->role();
   const auto same = std::count_if(parts_.begin(), parts_.end(),
                                   [&](const Entry& e) { return e.part->role() == role; });
@@ -392,7 +393,7 @@ std::vector<StateDict> Checkpoint::apply(const std::vector<StateDict>& fresh,
   const NoGrad guard;
   std::vector<StateDict> before(parts_.size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    for (const auto& [name, tensor] : parts_[i].part->save()) before[i].set(name, tensor.clone());
+    for (const auto& [name, tensor] : parts_[i].part->own()) before[i].set(name, tensor.clone());
   }
   std::size_t loaded = 0;
   try {
@@ -413,7 +414,7 @@ std::vector<StateDict> Checkpoint::apply(const std::vector<StateDict>& fresh,
 void Checkpoint::restore(const std::vector<StateDict>& before, std::size_t parts) {
   const NoGrad guard;
   for (std::size_t i = 0; i < parts; ++i)
-    parts_[i].part->load({before[i].data(), before[i].size()});
+    parts_[i].part->restore({before[i].data(), before[i].size()});
 }
 
 /// Loads the checkpoint on all ranks, or on none. Returns the reason if it is damaged on one of

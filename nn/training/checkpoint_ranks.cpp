@@ -118,6 +118,14 @@ void check_ranks(const CheckpointRanks& ranks) {
         str("Checkpoint: expected ranks.gather for ", ranks.size, " ranks, got none"));
 }
 
+void check_same_ranks(const CheckpointRanks& ranks, int rank, int size) {
+  if (ranks.rank != rank || ranks.size != size)
+    throw ArgumentError(
+        str("Checkpoint: expected the ranks of the optimizer, whose state is divided: rank ", rank,
+            " of ", size, ", got rank ", ranks.rank, " of ", ranks.size,
+            " (the option ranks = parallel::checkpoint_ranks(process))"));
+}
+
 std::unique_ptr<Part> make_random_part(const CheckpointRanks& ranks) {
   return std::make_unique<RandomPart>(ranks);
 }

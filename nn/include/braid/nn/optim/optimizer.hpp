@@ -125,6 +125,9 @@ class Optimizer {
   /// See load_state_dict(optimizer, dict).
   LoadReport load_state(std::span<const StateDict::value_type> dict,
                         const LoadOptions& options = {});
+  /// Returns or throws what load_state does, and changes nothing.
+  [[nodiscard]] LoadReport check_state(std::span<const StateDict::value_type> dict,
+                                       const LoadOptions& options = {}) const;
 
  protected:
   /// The largest number of state tensors per parameter: `m`, `v` and `s` of Kept.
@@ -197,6 +200,9 @@ class Optimizer {
   void check_group(const char* what, std::size_t group) const;
   /// For const functions that only read through lr_of and momentum_of.
   [[nodiscard]] Optimizer& mutable_self() const noexcept { return const_cast<Optimizer&>(*this); }
+  using States = std::array<std::vector<nn::Buffer>, kStates>;
+  LoadReport match_state(std::span<const StateDict::value_type> dict, const LoadOptions& options,
+                         States* states, nn::Buffer* steps) const;
   void update_batches();
   void warn_of_no_gradient();
   void prepare_state(nn::Buffer& state, const Tensor& parameter, double first);

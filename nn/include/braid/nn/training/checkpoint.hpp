@@ -28,7 +28,21 @@ concept HasState = requires(T& t, const T& c, std::span<const StateDict::value_t
   t.load_state(dict);
 };
 
+/// An optimizer whose state is divided among ranks, such as parallel::ZeroRedundancyOptimizer. All
+/// ranks call consolidate_state_dict(), which returns the whole state on rank 0.
+template <class T>
+concept IsSharded = requires(const T& c) {
+  { c.consolidate_state_dict() } -> std::same_as<StateDict>;
+  c.ranks().rank();
+  c.local();
+};
+
+struct CheckpointRanks;
+
 namespace detail {
+
+/// Throws ArgumentError unless a sharded optimizer has the ranks of the checkpoint.
+void check_same_ranks(const CheckpointRanks& ranks, int rank, int size);
 
 /// One of the objects that a checkpoint saves.
 class Part {
@@ -38,10 +52,16 @@ class Part {
   [[nodiscard]] virtual std::string_view role() const noexcept = 0;
   /// Throws ArgumentError if there is nothing to save.
   virtual void check() const {}
-  /// Returns the state; the tensors share memory with the object.
+  /// Throws ArgumentError if the object belongs to other ranks.
+  virtual void check_ranks(const CheckpointRanks&) const {}
+  /// Returns the state to be written; the tensors may share memory with the object. All ranks call
+  /// it; only that of rank 0 is used.
   [[nodiscard]] virtual StateDict save() const = 0;
   /// Loads everything or, if an exception is thrown, nothing.
   virtual void load(std::span<const StateDict::value_type> dict) = 0;
+  /// Returns what restore() needs to undo load() on this rank.
+  [[nodiscard]] virtual StateDict own() const { return save(); }
+  virtual void restore(std::span<const StateDict::value_type> dict) { load(dict); }
   /// For a loader: the number of batches so far. Otherwise -1.
   [[nodiscard]] virtual std::int64_t steps() const { return -1; }
 };
@@ -58,13 +78,15 @@ template <class O> [[nodiscard]] Tensor rates(const O& optimizer) {
 }
 void check_rates(const Tensor* rates, std::int64_t groups);
 [[noreturn]] void nothing_to_save(const char* signature);
-template <class O> void load_optimizer(O& optimizer, std::span<const StateDict::value_type> dict) {
+/// Loads the learning rates, and calls `load` with the rest.
+template <class O, class F>
+void load_optimizer(O& optimizer, std::span<const StateDict::value_type> dict, const F& load) {
   StateDict own(std::vector<StateDict::value_type>(dict.begin(), dict.end()));
   const Tensor* found = own.find("lr");
   check_rates(found, rates(optimizer).numel());
   const Tensor lr = *found;
   own.erase("lr");
-  load_state_dict(optimizer, std::span<const StateDict::value_type>(own.data(), own.size()));
+  load(std::span<const StateDict::value_type>(own.data(), own.size()));
   const double* values = lr.data<double>();
   if constexpr (requires { optimizer.groups(); }) {
     for (std::size_t i = 0; i < optimizer.groups(); ++i) optimizer.set_lr(i, values[i]);
@@ -81,7 +103,7 @@ template <class T> class PartOf final : public Part {
   }
 
   [[nodiscard]] std::string_view role() const noexcept override {
-    if constexpr (kOptimizer) return "optimizer";
+    if constexpr (kOptimizer || IsSharded<T>) return "optimizer";
     else if constexpr (HasState<T>) return "loader";
     else if constexpr (kSchedule) return "schedule";
     else return "model";
@@ -95,6 +117,10 @@ template <class T> class PartOf final : public Part {
   [[nodiscard]] StateDict save() const override {
     if constexpr (HasState<T>) {
       return thing_.state();
+    } else if constexpr (IsSharded<T>) {
+      StateDict dict = thing_.consolidate_state_dict();
+      dict.set("lr", rates(thing_));
+      return dict;
     } else {
       StateDict dict = state_dict(std::as_const(thing_), {.tensors = tensors_});
       if constexpr (kOptimizer) dict.set("lr", rates(thing_));
@@ -104,8 +130,30 @@ template <class T> class PartOf final : public Part {
   void load(std::span<const StateDict::value_type> dict) override {
     check();
     if constexpr (HasState<T>) thing_.load_state(dict);
-    else if constexpr (kOptimizer) load_optimizer(thing_, dict);
+    else if constexpr (kOptimizer)
+      load_optimizer(thing_, dict, [&](const auto& rest) { load_state_dict(thing_, rest); });
+    else if constexpr (IsSharded<T>)
+      load_optimizer(thing_, dict, [&](const auto& rest) { thing_.load_state_dict(rest); });
     else load_state_dict(thing_, dict, {.tensors = tensors_});
+  }
+  void check_ranks(const CheckpointRanks& ranks) const override {
+    if constexpr (IsSharded<T>)
+      check_same_ranks(ranks, thing_.ranks().rank(), thing_.ranks().size());
+  }
+  [[nodiscard]] StateDict own() const override {
+    if constexpr (IsSharded<T>) {
+      StateDict dict;
+      if (thing_.local()) dict = state_dict(*thing_.local());
+      dict.set("lr", rates(thing_));
+      return dict;
+    } else {
+      return save();
+    }
+  }
+  void restore(std::span<const StateDict::value_type> dict) override {
+    if constexpr (IsSharded<T>)
+      load_optimizer(thing_, dict, [&](const auto& rest) { thing_.restore_local(rest); });
+    else load(dict);
   }
   [[nodiscard]] std::int64_t steps() const override {
     if constexpr (HasState<T> && requires(const T& t) { t.steps(); }) return thing_.steps();
@@ -114,11 +162,12 @@ template <class T> class PartOf final : public Part {
 
  private:
   static constexpr bool kOptimizer = std::derived_from<T, optim::Optimizer>;
-  static constexpr bool kSchedule = !kOptimizer && !HasState<T> && requires(const T& t) {
-    t.lr();
-    t.steps();
-  };
-  static constexpr bool kTree = !kOptimizer && !kSchedule && !HasState<T>;
+  static constexpr bool kSchedule =
+      !kOptimizer && !HasState<T> && !IsSharded<T> && requires(const T& t) {
+        t.lr();
+        t.steps();
+      };
+  static constexpr bool kTree = !kOptimizer && !kSchedule && !HasState<T> && !IsSharded<T>;
   static constexpr const char* kSignature = ::braid::detail::signature<T>();
   T& thing_;
   bool tensors_;
@@ -176,8 +225,9 @@ struct CheckpointOptions {
 ///     checkpoint.save();
 ///
 /// Accepts models and other trees (it saves parameters and buffers), optimizers (including their
-/// learning rates), schedules, loaders, and any other type that satisfies HasState. It keeps
-/// references to them. The state of the random number generator is always saved too. Each save
+/// learning rates; of a parallel::ZeroRedundancyOptimizer what the undivided one has), schedules,
+/// loaders, and any other type that satisfies HasState. It keeps references to them. The state of
+/// the random number generator is always saved too. Each save
 /// creates a folder `step-XXXXXXXX` with one safetensors file for each object and a manifest. The
 /// folder appears completely or not at all, even if the power fails (docs/notes/checkpoint.md).
 /// Files that do not belong to a checkpoint are left alone, both in the folder and inside the
