@@ -134,7 +134,7 @@ Distributed::Distributed(const tree::Flat& module, std::shared_ptr<ProcessCommun
   state_->ranks = std::move(ranks);
   state_->broadcast_buffers = options.broadcast_buffers;
   state_->find_unused_parameters = options.find_unused_parameters;
-  state_->hooked = static_cast<bool>(options.hook);
+  state_->refused_hook = hook_refused_by_join(options.hook);
   state_->virtual_replicas = options.virtual_replicas;
   state_->dim = options.dim;
   state_->devices = std::max<std::size_t>(options.device_ids.list().size(), 1);

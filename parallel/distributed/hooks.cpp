@@ -1,6 +1,17 @@
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+#include <string>
+
 #include <braid/core/autograd.hpp>
+#include <braid/core/error.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/parallel/distributed_hooks.hpp>
+
+#include "distributed/state.hpp"
 
 namespace braid::parallel {
 namespace {
@@ -25,4 +36,23 @@ HookResult bf16_compress(ProcessCommunicator& ranks, const GradientBucket& bucke
   return compress(ranks, bucket, DType::bfloat16);
 }
 
+namespace detail {
+
+std::string hook_refused_by_join(const DistributedHook& hook) {
+  using Function = HookResult (*)(ProcessCommunicator&, const GradientBucket&);
+  if (!hook) return {};
+  if (const Function* const function = hook.target<Function>()) {
+    const Function known[] = {&all_reduce_hook, &fp16_compress, &bf16_compress};
+    const bool is_known = std::ranges::find(known, *function) != std::end(known);
+    return is_known ? std::string() : std::string("a function of the program");
+  }
+  if (hook.target<PowerSgd>() != nullptr) return "PowerSgd";
+  const char* const type = hook.target_type().name();
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(type, nullptr, nullptr, &status), std::free);
+  return str("the program's ", status == 0 ? name.get() : type);
+}
+
+}  // namespace detail
 }  // namespace braid::parallel

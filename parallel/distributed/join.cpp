@@ -61,11 +61,11 @@ void Distributed::begin_join(const JoinOptions& options) const {
     throw ArgumentError(str("DistributedDataParallel: join: expected no virtual_replicas, got ",
                             state_->virtual_replicas,
                             ": every rank needs its rows of every batch"));
-  if (state_->hooked)
+  if (!state_->refused_hook.empty())
     throw ArgumentError(
-        "DistributedDataParallel: join: expected no hook, got one, whose collectives a rank "
-        "without "
-        "data cannot know");
+        str("DistributedDataParallel: join: expected no hook, or one of all_reduce_hook, "
+            "fp16_compress and bf16_compress, got ",
+            state_->refused_hook, ": a rank without data has no gradients and no state for it"));
   if (state_->joining)
     throw ArgumentError("DistributedDataParallel: join: expected no other open join, got one");
   state_->joining = State::Joining{options, {}, true};

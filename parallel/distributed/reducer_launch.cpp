@@ -19,6 +19,9 @@ void Reducer::launch(std::size_t b) {
   const std::string name = str("bucket ", b);
   if (options_.deterministic) return launch_tree(b);
   const Tensor gradients = bucket.buffer.narrow(0, 0, bucket.plan.numel);
+  // Inside of join. The mean, of a hook too, divides by all ranks.
+  if (divisor_ != ranks_->size())
+    gradients.mul_(static_cast<double>(ranks_->size()) / static_cast<double>(divisor_));
   if (options_.hook) {
     try {
       started_[b] = options_.hook(*ranks_, {b, last, gradients, bucket.views});
@@ -32,8 +35,6 @@ void Reducer::launch(std::size_t b) {
     }
     return;
   }
-  if (divisor_ != ranks_->size())
-    gradients.mul_(static_cast<double>(ranks_->size()) / static_cast<double>(divisor_));
   const bool carries = last && vote_rides();
   started_[b].work =
       ranks_->start_all_reduce(carries ? bucket.buffer : gradients, ReduceOp::mean, name);

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <braid/parallel/distributed_data_parallel.hpp>
@@ -10,10 +11,15 @@
 
 namespace braid::parallel::detail {
 
+/// Returns the name of a hook that a rank without data cannot take part in. Empty for no hook, and
+/// for those whose collectives depend on nothing but the bucket.
+[[nodiscard]] std::string hook_refused_by_join(const DistributedHook& hook);
+
 struct Distributed::State {
   std::shared_ptr<ProcessCommunicator> ranks;
   std::shared_ptr<distributed::Reducer> reducer;
-  bool broadcast_buffers = true, find_unused_parameters = false, hooked = false;
+  bool broadcast_buffers = true, find_unused_parameters = false;
+  std::string refused_hook;  ///< see hook_refused_by_join
   int virtual_replicas = 0, dim = 0;
   std::size_t devices = 1;  ///< of this rank
   std::vector<int> dims;

@@ -166,14 +166,26 @@ TEST_CASE("distributed: D13 buffers are rank 0's, and graphs before stay valid",
 TEST_CASE("distributed: D14 join: ranks with different numbers of batches", "[distributed]") {
   constexpr int kRanks = 3;
   const auto batches = [](int rank) { return 2 + 2 * rank; };  // 2, 4, 6
+  struct Hooked {
+    const char* name;
+    parallel::DistributedHook hook;
+    bool finds;
+    double tolerance;
+  };
+  const Hooked rows[] = {{"no hook", {}, false, 1e-6},
+                         {"no hook", {}, true, 1e-6},
+                         {"all_reduce_hook", parallel::all_reduce_hook, true, 1e-6},
+                         {"fp16_compress", parallel::fp16_compress, false, 2e-4},
+                         {"bf16_compress", &parallel::bf16_compress, true, 2e-3}};
   for (const bool initial : {true, false})
-    for (const bool find : {false, true}) {
-      INFO("divided by " << (initial ? "all" : "the active ones"));
+    for (const auto& [name, hook, find, tolerance] : rows) {
+      INFO(name << ", divided by " << (initial ? "all" : "the active ones"));
       Results results(kRanks);
       on_world(kRanks, [&](const Ranks& ranks) {
         const int rank = ranks->rank();
-        DistributedDataParallel model(placed_on(seeded<Mlp>(), ranks->device()), ranks,
-                                      {.bucket_bytes = 1024, .find_unused_parameters = find});
+        DistributedDataParallel model(
+            placed_on(seeded<Mlp>(), ranks->device()), ranks,
+            {.bucket_bytes = 1024, .find_unused_parameters = find, .hook = hook});
         optim::SGD optimizer(parameters(model), {.lr = 0.1});
         for (int epoch = 0; epoch < 2; ++epoch) {
           const auto join = model.join({.divide_by_initial_world_size = initial});
@@ -202,7 +214,7 @@ TEST_CASE("distributed: D14 join: ranks with different numbers of batches", "[di
             }
           optimizer.step();
         }
-      check_close(results[0], values_of(alone), {1e-6, 1e-6});
+      check_close(results[0], values_of(alone), {tolerance, tolerance});
     }
 }
 
@@ -225,8 +237,27 @@ TEST_CASE("distributed: D14 join: throws on early termination, and what it refus
   }
   // one batch more on rank 1, and SyncBatchNorm: rank 0 cannot follow
   const auto one = parallel::detail::make_thread_communicators({device(0)})[0];
-  const DistributedDataParallel hooked(Mlp{}, one, {.hook = parallel::all_reduce_hook});
-  CHECK_THROWS_TEXT(ArgumentError, "*join: expected no hook, got one*", (void)hooked.join());
+  struct Noop {
+    parallel::HookResult operator()(parallel::ProcessCommunicator&,
+                                    const parallel::GradientBucket&) const {
+      return {};
+    }
+  };
+  const std::pair<const char*, parallel::DistributedHook> refused[] = {
+      {"got PowerSgd: a rank without data", parallel::PowerSgd()},
+      {"got the program's *Noop: a rank", Noop{}},
+      {"got a function of the program",
+       +[](parallel::ProcessCommunicator& c, const parallel::GradientBucket& bucket) {
+         return parallel::fp16_compress(c, bucket);
+       }}};
+  for (const auto& [text, hook] : refused) {
+    const DistributedDataParallel hooked(Mlp{}, one, {.hook = hook});
+    CHECK_THROWS_TEXT(ArgumentError,
+                      "*join: expected no hook, or one of all_reduce_hook, fp16_compress and "
+                      "bf16_compress, *" +
+                          std::string(text),
+                      (void)hooked.join());
+  }
   const DistributedDataParallel fixed(Mlp{}, one, {.virtual_replicas = 4});
   CHECK_THROWS_TEXT(ArgumentError, "*join: expected no virtual_replicas, got 4*",
                     (void)fixed.join());

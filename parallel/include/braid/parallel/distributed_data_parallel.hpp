@@ -117,7 +117,8 @@ template <class M> struct DistributedDataParallel : nn::Module {
   [[nodiscard]] auto no_sync() const { return NoSync(distributed_); }
   /// For ranks with different numbers of batches: a rank that leaves the scope of the guard, or
   /// calls finish(), takes part in what the others do until all have left. The model of the rank
-  /// that was last is then sent to all.
+  /// that was last is then sent to all. Of the hooks it allows all_reduce_hook, fp16_compress and
+  /// bf16_compress.
   ///
   ///     parallel::DistributedDataParallel model(Net{}, process);
   ///     const auto join = model.join();
