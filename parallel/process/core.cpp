@@ -42,6 +42,7 @@ void Core::start() {
   monitor_ = std::make_unique<Monitor>(
       options_.store, rank_, size_, options_.timeout, [this] { on_failure(); },
       [this] { watch(); });
+  monitor_->start();
   const std::lock_guard lock(mutex_);
   std::thread thread([self = shared_from_this()] { self->loop(); });
   running_ = true;

@@ -48,8 +48,11 @@ Monitor::Monitor(std::shared_ptr<Store> store, int rank, int size, double timeou
       size_(size),
       interval_(interval_of(timeout)),
       on_failure_(std::move(on_failure)),
-      watch_(std::move(watch)),
-      thread_([this] { loop(); }) {}
+      watch_(std::move(watch)) {}
+
+void Monitor::start() {
+  thread_ = std::thread([this] { loop(); });
+}
 
 void Monitor::stop() noexcept {
   {
@@ -58,6 +61,7 @@ void Monitor::stop() noexcept {
     stop_ = true;
   }
   wake_.notify_all();
+  if (!thread_.joinable()) return;  // it has never begun
   thread_.join();
   try {
     store_->append(kGone, str(rank_, " ", progress_.entered, " l;"));

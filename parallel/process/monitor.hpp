@@ -27,10 +27,13 @@ enum class FailureKind : char { error = 'e', timeout = 't', aborted = 'a' };
 class Monitor {
  public:
   /// `on_failure` is called once, on any thread, after failure() is set; `watch` by the monitor's
-  /// thread in each interval.
+  /// thread in each interval. Neither is called before start().
   Monitor(std::shared_ptr<Store> store, int rank, int size, double timeout,
           std::function<void()> on_failure, std::function<void()> watch);
   ~Monitor() { stop(); }
+  /// Starts the thread. Not the constructor: what the thread calls may use this monitor by the
+  /// pointer that its owner sets after the constructor.
+  void start();
   /// Ends the thread, and tells the others that this rank ends.
   void stop() noexcept;
   Monitor(const Monitor&) = delete;
