@@ -10,8 +10,9 @@
 namespace braid::parallel::process {
 namespace {
 
-// Keys and values are short texts: `progress/3` is `118 117 all_reduce(25 MiB)`, `gone` has the
-// entry `3 117 l;` for each rank that has ended (l) or died (d), `failure` is kind and text.
+// Keys and values are short texts: `progress/3` is `118 117 all_reduce(25 MiB)`, `gone` has an
+// entry for a rank that has left, `3 117 l;`, and for one that has died, `2 0 d;`, `failure` is kind
+// and text.
 constexpr const char* kFailure = "failure";
 constexpr const char* kGone = "gone";
 
@@ -39,7 +40,55 @@ Progress progress_of(std::string_view text) {
   return p;
 }
 
+struct Gone {
+  int rank = 0;
+  std::uint64_t entered = 0;
+  bool died = false;
+};
+
+/// Reads the first entry and removes it.
+Gone next_gone(std::string_view& text) {
+  Gone one;
+  one.rank = static_cast<int>(number_in(text));
+  one.entered = number_in(text);
+  one.died = !text.empty() && text.front() == 'd';
+  text.remove_prefix(std::min(text.find(';'), text.size() - 1) + 1);
+  return one;
+}
+
+/// The text with one more rank.
+std::string with(std::string_view present, const Gone& more) {
+  std::optional<Gone> died, left;
+  const auto take = [&](const Gone& one) {
+    if (one.died && !died) died = one;
+    if (!one.died && (!left || one.entered < left->entered)) left = one;
+  };
+  while (!present.empty()) take(next_gone(present));
+  take(more);
+  std::string text;
+  if (left) text += str(left->rank, " ", left->entered, " l;");
+  if (died) text += str(died->rank, " ", died->entered, " d;");
+  return text;
+}
+
+void add(Store& store, const Gone& one) {
+  const auto entry = store.get(kGone);
+  std::string present = entry ? entry->value : std::string();
+  for (;;) {
+    const std::string next = with(present, one);
+    if (next == present) return;
+    std::string now = store.compare_set(kGone, present, next);
+    if (now == next) return;
+    present = std::move(now);  // another rank was faster
+  }
+}
+
 }  // namespace
+
+void report_death(Store& store, int rank) { add(store, {rank, 0, true}); }
+void report_leaving(Store& store, int rank, std::uint64_t entered) {
+  add(store, {rank, entered, false});
+}
 
 Monitor::Monitor(std::shared_ptr<Store> store, int rank, int size, double timeout,
                  std::function<void()> on_failure, std::function<void()> watch)
@@ -64,7 +113,7 @@ void Monitor::stop() noexcept {
   if (!thread_.joinable()) return;  // it has never begun
   thread_.join();
   try {
-    store_->append(kGone, str(rank_, " ", progress_.entered, " l;"));
+    report_leaving(*store_, rank_, progress_.entered);
   } catch (...) {  // the store has ended too
   }
 }
@@ -124,26 +173,23 @@ void Monitor::read() {
   else if (const auto gone = store_->get(kGone)) look_for_gone(gone->value);
 }
 
-void Monitor::look_for_gone(const std::string& gone) {
+void Monitor::look_for_gone(std::string_view gone) {
   Progress mine;
   {
     const std::lock_guard lock(mutex_);
     mine = progress_;
   }
-  std::string_view rest = gone;
-  while (!rest.empty()) {
-    const auto rank = static_cast<int>(number_in(rest));
-    const std::uint64_t entered = number_in(rest);
-    const bool died = !rest.empty() && rest.front() == 'd';
-    rest.remove_prefix(std::min(rest.find(';'), rest.size() - 1) + 1);
-    const bool waits = mine.entered > mine.completed;
-    if (rank == rank_) continue;
-    if (died)
-      return fail(FailureKind::error,
-                  str("rank ", rank, " has died: its connection was closed without a farewell"));
-    if (waits && entered < mine.entered)
-      return fail(FailureKind::error, str("rank ", rank, " has left without entering ", mine.call,
-                                          ", call ", mine.entered));
+  const bool waits = mine.entered > mine.completed;
+  while (!gone.empty()) {
+    const Gone one = next_gone(gone);
+    if (one.rank == rank_) continue;
+    if (one.died)
+      return fail(FailureKind::error, str("rank ", one.rank,
+                                          " has died: its connection was closed without a "
+                                          "farewell"));
+    if (waits && one.entered < mine.entered)
+      return fail(FailureKind::error, str("rank ", one.rank, " has left without entering ",
+                                          mine.call, ", call ", mine.entered));
   }
 }
 

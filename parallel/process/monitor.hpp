@@ -19,6 +19,14 @@ struct Progress {
   std::string call;                          // the text of the one that was entered last
 };
 
+/// Writes into the store that a rank has died, or that it has left after `entered` collectives.
+/// Kept are the first rank that died, and of those that left the one with the fewest collectives,
+/// so that the text does not grow with the number of ranks.
+///
+/// Throws    what the store throws
+void report_death(Store& store, int rank);
+void report_leaving(Store& store, int rank, std::uint64_t entered);
+
 enum class FailureKind : char { error = 'e', timeout = 't', aborted = 'a' };
 
 /// What the ranks tell each other beside the collectives, through the store: how far each is, that
@@ -64,7 +72,7 @@ class Monitor {
   void read();
   /// What a rank does, as far as it is known: `computes, …`, `has not answered for 3 s, …`.
   [[nodiscard]] std::string state_text(const std::optional<Store::Entry>& entry) const;
-  void look_for_gone(const std::string& gone);
+  void look_for_gone(std::string_view gone);
   void set_failure(const std::string& kind_and_text) noexcept;
 
   std::shared_ptr<Store> store_;

@@ -123,7 +123,7 @@ std::shared_ptr<Store> Process::State::serve(const Launch& launch, const Address
   options.port = port;
   options.size = launch.size;
   options.token = token;
-  options.died = [store](int dead) { store->append("gone", str(dead, " 0 d;")); };
+  options.died = [store](int dead) { report_death(*store, dead); };
   server = std::make_unique<StoreServer>(store, std::move(options));
   return store;
 }
@@ -285,8 +285,11 @@ void Process::State::start(const ProcessOptions& options) {
   try {
     core.nccl = prepare_device(options, launch, *engine);
   } catch (...) {
-    core.store->append("gone", str(rank, " 0 l;"));
     engine->leave_at_once();
+    try {
+      report_leaving(*core.store, rank, 0);
+    } catch (...) {  // the reason why it leaves counts
+    }
     throw;
   }
   core.device = device;

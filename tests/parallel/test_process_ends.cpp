@@ -69,4 +69,17 @@ TEST_CASE("process: a rank that has died before the communicator starts is repor
   (void)::sched_setaffinity(0, sizeof before, &before);
 }
 
+TEST_CASE("process: the text of who has gone does not grow with the ranks", "[process][errors]") {
+  // full already: by many ranks, or by a hostile one
+  for (const bool full : {false, true}) {
+    MemoryStore store;
+    if (full) store.set("gone", std::string(Store::kMaxValue, ';'));
+    for (int rank = 8000; rank >= 10; --rank)
+      report_leaving(store, rank, static_cast<std::uint64_t>(100 + rank % 100));
+    for (const int rank : {3, 4}) report_leaving(store, rank, 99);
+    for (const int rank : {7, 8}) report_death(store, rank);
+    CHECK(store.get("gone")->value == (full ? "0 0 l;7 0 d;" : "3 99 l;7 0 d;"));
+  }
+}
+
 }  // namespace braid::test
