@@ -11,16 +11,20 @@ namespace braid::parallel::process {
 namespace {
 
 // Keys and values are short texts: `progress/3` is `118 117 all_reduce(25 MiB)`, `gone` has an
-// entry for a rank that has left, `3 117 l;`, and for one that has died, `2 0 d;`, `failure` is kind
-// and text.
+// entry for a rank that has left, `3 117 l;`, and for one that has died, `2 0 d;`, `failure` is
+// kind and text, `ends` is the number of ranks that end, `ends/3` is there once rank 3 does.
 constexpr const char* kFailure = "failure";
 constexpr const char* kGone = "gone";
+constexpr const char* kEnds = "ends";
 
 std::string progress_key(int rank) { return str("progress/", rank); }
 
+Clock::duration duration_of(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 Clock::duration interval_of(double timeout) {
-  return std::chrono::duration_cast<Clock::duration>(
-      std::chrono::duration<double>(std::clamp(timeout / 20, 0.02, 0.5)));
+  return duration_of(std::clamp(timeout / 20, 0.02, 0.5));
 }
 
 /// Reads a number and skips the space after it.
@@ -95,6 +99,7 @@ Monitor::Monitor(std::shared_ptr<Store> store, int rank, int size, double timeou
     : store_(std::move(store)),
       rank_(rank),
       size_(size),
+      timeout_(timeout),
       interval_(interval_of(timeout)),
       on_failure_(std::move(on_failure)),
       watch_(std::move(watch)) {}
@@ -217,6 +222,45 @@ void Monitor::set_failure(const std::string& kind_and_text) noexcept {
     failed_.store(true, std::memory_order_release);
   }
   on_failure_();
+}
+
+std::vector<int> Monitor::silent_at_end(double waited) {
+  std::vector<int> silent;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_ || store_->get(str(kEnds, "/", rank))) continue;
+    const auto entry = store_->get(progress_key(rank));
+    if ((entry ? entry->age : waited) > timeout_) silent.push_back(rank);
+  }
+  return silent;
+}
+
+void Monitor::farewell() noexcept {
+  try {
+    const Clock::time_point begin = Clock::now();
+    store_->set(str(kEnds, "/", rank_), "");
+    std::int64_t ended = store_->add(kEnds, 1);
+    const Clock::duration step = duration_of(std::clamp(timeout_ / 10, 0.02, 1.0));
+    Clock::time_point next = begin + duration_of(std::min(timeout_, 1e9));
+    std::vector<int> before;
+    while (ended < size_ && !failed()) {
+      // The longer it takes, the fewer requests.
+      const Clock::duration waited = Clock::now() - begin;
+      std::this_thread::sleep_for(std::clamp<Clock::duration>(
+          waited / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(500)));
+      ended = store_->add(kEnds, 0);
+      if (rank_ != 0 || ended >= size_ || Clock::now() < next) continue;
+      next = Clock::now() + step;
+      std::vector<int> silent = silent_at_end(std::chrono::duration<double>(waited).count());
+      // Twice: if all processes were stopped, they need a moment to report again.
+      if (!silent.empty() && silent == before)
+        fail(FailureKind::timeout, str(ranks_text(silent), silent.size() == 1 ? " has" : " have",
+                                       " not ended as the others, nor reported for ",
+                                       seconds_text(timeout_), " (stopped, dead or unreachable)"));
+      before = std::move(silent);
+    }
+  } catch (const std::exception& e) {
+    fail(FailureKind::error, e.what());
+  }
 }
 
 std::string Monitor::state_text(const std::optional<Store::Entry>& entry) const {

@@ -62,6 +62,10 @@ class Monitor {
   [[nodiscard]] std::string missing(std::uint64_t number, const std::string& call, double seconds);
   /// The text of a message that has not arrived.
   [[nodiscard]] std::string silent(int peer, const std::string& call, double seconds);
+  /// Says that this rank ends, and waits until all have said so, or the communicator fails. A rank
+  /// that still reports is waited for: it computes. If one has not reported for the timeout, rank 0
+  /// ends the communicator on all ranks.
+  void farewell() noexcept;
   /// The time between two writes.
   [[nodiscard]] Clock::duration interval() const noexcept { return interval_; }
 
@@ -73,10 +77,13 @@ class Monitor {
   /// What a rank does, as far as it is known: `computes, …`, `has not answered for 3 s, …`.
   [[nodiscard]] std::string state_text(const std::optional<Store::Entry>& entry) const;
   void look_for_gone(std::string_view gone);
+  /// The ranks that have not said that they end, nor reported for the timeout.
+  [[nodiscard]] std::vector<int> silent_at_end(double waited);
   void set_failure(const std::string& kind_and_text) noexcept;
 
   std::shared_ptr<Store> store_;
   const int rank_, size_;
+  const double timeout_;
   const Clock::duration interval_;
   std::function<void()> on_failure_, watch_;
   mutable std::mutex mutex_;

@@ -98,7 +98,8 @@ struct Process::State {
   std::shared_ptr<EngineCommunicator> own;  // the same, if this Process made it
   std::unique_ptr<StoreServer> server;      // on rank 0
   int exceptions = std::uncaught_exceptions();
-  bool ended = false;  // in order
+  bool ended = false;         // in order
+  bool waits_at_end = false;  // for all ranks: over MPI
 
   ~State();
 
@@ -294,6 +295,7 @@ void Process::State::start(const ProcessOptions& options) {
   }
   core.device = device;
   core.timeout = timeout;
+  core.waits_at_end = waits_at_end = mpi;  // MPI_Finalize does
   core.check_collectives = options.check_collectives;
   core.engine_name = mpi ? "mpi" : "gloo";
   auto shared = std::make_shared<Core>(std::move(engine), std::move(core));
@@ -371,12 +373,24 @@ Process::Process(std::shared_ptr<ProcessCommunicator> communicator, int local_ra
   state_->communicator = std::move(communicator);
 }
 
-Process::~Process() {
+Process::~Process() noexcept(false) {
   if (!state_->own) return;
+  const bool failed_before = state_->own->failure() != nullptr;
   // Other ranks may wait for this one for ever if it ends by an exception.
   const bool orderly = std::uncaught_exceptions() == state_->exceptions;
   state_->own->shut_down(orderly);
-  state_->ended = orderly && !state_->own->failed();
+  const std::exception_ptr failure = state_->own->failure();
+  state_->ended = orderly && !failure;
+  if (!orderly || !failure) return;
+  try {
+    warn(
+        str("Process: rank ", state_->rank, " ends after a failure: ", exception_message(failure)));
+  } catch (...) {  // of a warning handler
+  }
+  // No call is left that could throw it, and not every launcher takes a process that ends without
+  // MPI_Finalize for one that has failed.
+  if (state_->waits_at_end && !failed_before && std::uncaught_exceptions() == 0)
+    std::rethrow_exception(failure);
 }
 
 Process::State::~State() {
@@ -386,6 +400,15 @@ Process::State::~State() {
   const Clock::time_point deadline = after(std::min(timeout, ended ? 60.0 : 1.5));
   while (!server->connected().empty() && Clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  std::vector<int> there = server->connected();
+  if (there.empty() || !ended) return;
+  std::sort(there.begin(), there.end());
+  try {
+    warn(str("Process: rank 0 ends, and with it the store, but ", ranks_text(there),
+             there.size() == 1 ? " has" : " have", " not left within ",
+             seconds_text(std::min(timeout, 60.0))));
+  } catch (...) {  // of a warning handler
+  }
 }
 
 int Process::rank() const noexcept { return state_->rank; }

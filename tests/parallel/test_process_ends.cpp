@@ -12,9 +12,17 @@ namespace {
 
 using namespace parallel::process;
 
+/// What an engine is told at its end, and how long that takes.
+struct End {
+  std::atomic<bool> at_once{false};
+  std::chrono::milliseconds takes{0};
+};
+
 /// The engine of rank 0 of 2. Nothing is sent.
 class NoEngine final : public HostEngine {
  public:
+  explicit NoEngine(std::shared_ptr<End> end) : end_(std::move(end)) {}
+  ~NoEngine() override { std::this_thread::sleep_for(end_->takes); }
   [[nodiscard]] int rank() const noexcept override { return 0; }
   [[nodiscard]] int size() const noexcept override { return 2; }
   EngineResult run(const BraidEngineCall&, const BraidEnginePoll&) override { return {}; }
@@ -25,14 +33,20 @@ class NoEngine final : public HostEngine {
     return nullptr;
   }
   void abort() noexcept override {}
+  void leave_at_once() noexcept override { end_->at_once = true; }
+
+ private:
+  std::shared_ptr<End> end_;
 };
 
-std::shared_ptr<Core> core_of_two(const std::shared_ptr<Store>& store, double timeout) {
+std::shared_ptr<Core> core_of_two(const std::shared_ptr<Store>& store, double timeout,
+                                  const std::shared_ptr<End>& end = std::make_shared<End>()) {
   CoreOptions options;
+  options.waits_at_end = true;
   options.timeout = timeout;
   options.engine_name = "none";
   options.store = store;
-  return std::make_shared<Core>(std::make_unique<NoEngine>(), std::move(options));
+  return std::make_shared<Core>(std::make_unique<NoEngine>(end), std::move(options));
 }
 
 }  // namespace
@@ -79,6 +93,51 @@ TEST_CASE("process: the text of who has gone does not grow with the ranks", "[pr
     for (const int rank : {3, 4}) report_leaving(store, rank, 99);
     for (const int rank : {7, 8}) report_death(store, rank);
     CHECK(store.get("gone")->value == (full ? "0 0 l;7 0 d;" : "3 99 l;7 0 d;"));
+  }
+}
+
+TEST_CASE("process: an engine that waits at its end for a rank that has stopped is left at once",
+          "[process][errors]") {
+  using std::chrono::milliseconds;
+  struct Row {
+    int reports, ends;  // ms for which rank 1 reports, and when it says that it ends; -1: never
+    int takes;          // ms of the engine's end
+    const char* text;
+  };
+  const Row rows[] = {
+      {0, 0, 0, ""},
+      {900, 900, 0, ""},  // it computes for longer than a collective may take
+      {0, -1, 0, "rank 1 has not ended as the others, nor reported for 0.3 s"},
+      {600, -1, 0, "rank 1 has not ended as the others, nor reported for 0.3 s"},
+      {0, 0, 2500, "rank 0: the end of none, which all ranks have begun, is not complete"},
+  };
+  for (const auto& [reports, ends, takes, text] : rows) {
+    INFO(reports << " " << ends << " " << takes);
+    const auto store = std::make_shared<MemoryStore>();
+    const auto end = std::make_shared<End>();
+    end->takes = milliseconds(takes);
+    const auto core = core_of_two(store, 0.3, end);
+    core->start();
+    std::thread other([&store, reports = reports, ends = ends] {
+      for (int ms = 0; ms <= reports; ms += 20) {
+        store->set("progress/1", "1 1 barrier");
+        std::this_thread::sleep_for(milliseconds(20));
+      }
+      if (ends < 0) return;
+      store->set("ends/1", "");
+      store->add("ends", 1);
+    });
+    const auto begin = Clock::now();
+    core->stop(true);
+    const auto took = Clock::now() - begin;
+    other.join();
+    const std::exception_ptr failure = core->monitor().failure();
+    const std::string got = failure ? exception_message(failure) : "";
+    INFO(got);
+    CHECK((got.starts_with(text) && got.empty() == (*text == '\0')));
+    CHECK(end->at_once == (ends < 0));
+    CHECK(took < milliseconds(2400));
+    CHECK(took > milliseconds(reports - 50));
   }
 }
 
