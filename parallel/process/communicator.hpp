@@ -16,7 +16,10 @@ class EngineCommunicator final : public ProcessCommunicator {
   /// Ends the communicator, as the destructor does: all that is queued runs first. `orderly`: false
   /// if this rank fails, so that it must not wait for others.
   void shut_down(bool orderly) noexcept;
-  [[nodiscard]] bool failed() const noexcept { return core_ && core_->monitor().failed(); }
+  /// Null: none.
+  [[nodiscard]] std::exception_ptr failure() const noexcept {
+    return core_ ? core_->monitor().failure() : nullptr;
+  }
 
   [[nodiscard]] int rank() const noexcept override { return core_ ? core_->rank() : 0; }
   /// The rank in the world, which differs from rank() in a communicator made by split().

@@ -42,6 +42,7 @@ void Core::start() {
   monitor_ = std::make_unique<Monitor>(
       options_.store, rank_, size_, options_.timeout, [this] { on_failure(); },
       [this] { watch(); });
+  monitor_->start();
   const std::lock_guard lock(mutex_);
   std::thread thread([self = shared_from_this()] { self->loop(); });
   running_ = true;
@@ -50,20 +51,28 @@ void Core::start() {
 }
 
 void Core::stop(bool orderly) noexcept {
+  bool stuck = false;
   {
     std::unique_lock lock(mutex_);
     if (stopping_) return;
     stopping_ = true;
     orderly_ = orderly;
     wake_.notify_all();
-    while (running_) {
+    while (running_ && !stuck) {
       if (monitor_->failed() && failed_at_ != Clock::time_point::max()) {
         if (ended_.wait_until(lock, failed_at_ + 2 * kGrace) == std::cv_status::timeout) break;
+      } else if (ends_at_ != Clock::time_point::max()) {
+        const auto latest = ends_at_ + duration_of(options_.timeout) + kGrace;
+        stuck = ended_.wait_until(lock, latest) == std::cv_status::timeout && running_;
       } else {
         ended_.wait_for(lock, kGrace);
       }
     }
   }
+  if (stuck)
+    monitor_->fail(FailureKind::timeout, str("rank ", rank_, ": the end of ", options_.engine_name,
+                                             ", which all ranks have begun, is not complete after ",
+                                             seconds_text(options_.timeout)));
   monitor_->stop();
 }
 
@@ -100,6 +109,7 @@ std::int32_t Core::poll(void* core) noexcept {
 
 void Core::loop() {
   run_soon();
+  bool alone = !options_.waits_at_end;
   for (;;) {
     std::shared_ptr<Call> call;
     auto pause = std::chrono::microseconds(20);
@@ -112,9 +122,16 @@ void Core::loop() {
         break;
       }
       if (!open && stopping_) {
+        if (orderly_ && !alone) {
+          alone = true;
+          lock.unlock();
+          monitor_->farewell();
+          continue;
+        }
         std::unique_ptr<HostEngine> engine = std::move(engine_);
-        if (!orderly_) engine->leave_at_once();
         const bool orderly = orderly_ && !monitor_->failed();
+        if (!orderly) engine->leave_at_once();
+        ends_at_ = Clock::now();
         lock.unlock();
         if (nccl_ && !orderly) nccl_->abort();
         nccl_.reset();

@@ -21,6 +21,7 @@ struct CoreOptions {
   Device device;
   double timeout = 600;
   bool check_collectives = true;
+  bool waits_at_end = false;             // the engine's orderly end waits for all ranks
   bool nccl = false;                     // collectives on GPUs run over NCCL, which all ranks have
   std::string engine_name;               // "threads", "mpi", "gloo"
   std::shared_ptr<Store> store;          // of the ranks of the engine
@@ -37,8 +38,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Starts the threads.
   void start();
   /// Runs what is queued, then ends the thread. After a failure the queue is empty. A thread that
-  /// an engine does not let go is left behind, with what it needs. Not `orderly`: other ranks may
-  /// wait for this one for ever, so that it must not wait for them.
+  /// an engine does not let go is left behind, with what it needs: after a failure, or if the end
+  /// takes longer than a collective may, which is one. Not `orderly`: other ranks may wait for this
+  /// one for ever, so that it must not wait for them.
   void stop(bool orderly) noexcept;
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
@@ -98,6 +100,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool stopping_ = false, running_ = false;                 // with the mutex
   bool orderly_ = true;                                     // with the mutex
   Clock::time_point failed_at_ = Clock::time_point::max();  // with the mutex
+  Clock::time_point ends_at_ = Clock::time_point::max();    // the engine, with the mutex
 
   // of the thread
   std::vector<OpenCall> messages_;

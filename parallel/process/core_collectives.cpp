@@ -159,6 +159,7 @@ std::shared_ptr<Core> Core::split(int color, int key) {
   if (!made->engine) return nullptr;
   CoreOptions options = options_;
   options.store = std::make_shared<PrefixStore>(options_.store, made->prefix);
+  options.waits_at_end = false;
   options.ranks = made->ranks;
   options.group = options_.group + "." + made->prefix.substr(0, made->prefix.size() - 1);
   auto child = std::make_shared<Core>(std::move(made->engine), std::move(options));

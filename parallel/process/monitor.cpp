@@ -10,16 +10,21 @@
 namespace braid::parallel::process {
 namespace {
 
-// Keys and values are short texts: `progress/3` is `118 117 all_reduce(25 MiB)`, `gone` has the
-// entry `3 117 l;` for each rank that has ended (l) or died (d), `failure` is kind and text.
+// Keys and values are short texts: `progress/3` is `118 117 all_reduce(25 MiB)`, `gone` has an
+// entry for a rank that has left, `3 117 l;`, and for one that has died, `2 0 d;`, `failure` is
+// kind and text, `ends` is the number of ranks that end, `ends/3` is there once rank 3 does.
 constexpr const char* kFailure = "failure";
 constexpr const char* kGone = "gone";
+constexpr const char* kEnds = "ends";
 
 std::string progress_key(int rank) { return str("progress/", rank); }
 
+Clock::duration duration_of(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 Clock::duration interval_of(double timeout) {
-  return std::chrono::duration_cast<Clock::duration>(
-      std::chrono::duration<double>(std::clamp(timeout / 20, 0.02, 0.5)));
+  return duration_of(std::clamp(timeout / 20, 0.02, 0.5));
 }
 
 /// Reads a number and skips the space after it.
@@ -39,17 +44,69 @@ Progress progress_of(std::string_view text) {
   return p;
 }
 
+struct Gone {
+  int rank = 0;
+  std::uint64_t entered = 0;
+  bool died = false;
+};
+
+/// Reads the first entry and removes it.
+Gone next_gone(std::string_view& text) {
+  Gone one;
+  one.rank = static_cast<int>(number_in(text));
+  one.entered = number_in(text);
+  one.died = !text.empty() && text.front() == 'd';
+  text.remove_prefix(std::min(text.find(';'), text.size() - 1) + 1);
+  return one;
+}
+
+/// The text with one more rank.
+std::string with(std::string_view present, const Gone& more) {
+  std::optional<Gone> died, left;
+  const auto take = [&](const Gone& one) {
+    if (one.died && !died) died = one;
+    if (!one.died && (!left || one.entered < left->entered)) left = one;
+  };
+  while (!present.empty()) take(next_gone(present));
+  take(more);
+  std::string text;
+  if (left) text += str(left->rank, " ", left->entered, " l;");
+  if (died) text += str(died->rank, " ", died->entered, " d;");
+  return text;
+}
+
+void add(Store& store, const Gone& one) {
+  const auto entry = store.get(kGone);
+  std::string present = entry ? entry->value : std::string();
+  for (;;) {
+    const std::string next = with(present, one);
+    if (next == present) return;
+    std::string now = store.compare_set(kGone, present, next);
+    if (now == next) return;
+    present = std::move(now);  // another rank was faster
+  }
+}
+
 }  // namespace
+
+void report_death(Store& store, int rank) { add(store, {rank, 0, true}); }
+void report_leaving(Store& store, int rank, std::uint64_t entered) {
+  add(store, {rank, entered, false});
+}
 
 Monitor::Monitor(std::shared_ptr<Store> store, int rank, int size, double timeout,
                  std::function<void()> on_failure, std::function<void()> watch)
     : store_(std::move(store)),
       rank_(rank),
       size_(size),
+      timeout_(timeout),
       interval_(interval_of(timeout)),
       on_failure_(std::move(on_failure)),
-      watch_(std::move(watch)),
-      thread_([this] { loop(); }) {}
+      watch_(std::move(watch)) {}
+
+void Monitor::start() {
+  thread_ = std::thread([this] { loop(); });
+}
 
 void Monitor::stop() noexcept {
   {
@@ -58,9 +115,10 @@ void Monitor::stop() noexcept {
     stop_ = true;
   }
   wake_.notify_all();
+  if (!thread_.joinable()) return;  // it has never begun
   thread_.join();
   try {
-    store_->append(kGone, str(rank_, " ", progress_.entered, " l;"));
+    report_leaving(*store_, rank_, progress_.entered);
   } catch (...) {  // the store has ended too
   }
 }
@@ -120,26 +178,23 @@ void Monitor::read() {
   else if (const auto gone = store_->get(kGone)) look_for_gone(gone->value);
 }
 
-void Monitor::look_for_gone(const std::string& gone) {
+void Monitor::look_for_gone(std::string_view gone) {
   Progress mine;
   {
     const std::lock_guard lock(mutex_);
     mine = progress_;
   }
-  std::string_view rest = gone;
-  while (!rest.empty()) {
-    const auto rank = static_cast<int>(number_in(rest));
-    const std::uint64_t entered = number_in(rest);
-    const bool died = !rest.empty() && rest.front() == 'd';
-    rest.remove_prefix(std::min(rest.find(';'), rest.size() - 1) + 1);
-    const bool waits = mine.entered > mine.completed;
-    if (rank == rank_) continue;
-    if (died)
-      return fail(FailureKind::error,
-                  str("rank ", rank, " has died: its connection was closed without a farewell"));
-    if (waits && entered < mine.entered)
-      return fail(FailureKind::error, str("rank ", rank, " has left without entering ", mine.call,
-                                          ", call ", mine.entered));
+  const bool waits = mine.entered > mine.completed;
+  while (!gone.empty()) {
+    const Gone one = next_gone(gone);
+    if (one.rank == rank_) continue;
+    if (one.died)
+      return fail(FailureKind::error, str("rank ", one.rank,
+                                          " has died: its connection was closed without a "
+                                          "farewell"));
+    if (waits && one.entered < mine.entered)
+      return fail(FailureKind::error, str("rank ", one.rank, " has left without entering ",
+                                          mine.call, ", call ", mine.entered));
   }
 }
 
@@ -167,6 +222,45 @@ void Monitor::set_failure(const std::string& kind_and_text) noexcept {
     failed_.store(true, std::memory_order_release);
   }
   on_failure_();
+}
+
+std::vector<int> Monitor::silent_at_end(double waited) {
+  std::vector<int> silent;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_ || store_->get(str(kEnds, "/", rank))) continue;
+    const auto entry = store_->get(progress_key(rank));
+    if ((entry ? entry->age : waited) > timeout_) silent.push_back(rank);
+  }
+  return silent;
+}
+
+void Monitor::farewell() noexcept {
+  try {
+    const Clock::time_point begin = Clock::now();
+    store_->set(str(kEnds, "/", rank_), "");
+    std::int64_t ended = store_->add(kEnds, 1);
+    const Clock::duration step = duration_of(std::clamp(timeout_ / 10, 0.02, 1.0));
+    Clock::time_point next = begin + duration_of(std::min(timeout_, 1e9));
+    std::vector<int> before;
+    while (ended < size_ && !failed()) {
+      // The longer it takes, the fewer requests.
+      const Clock::duration waited = Clock::now() - begin;
+      std::this_thread::sleep_for(std::clamp<Clock::duration>(
+          waited / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(500)));
+      ended = store_->add(kEnds, 0);
+      if (rank_ != 0 || ended >= size_ || Clock::now() < next) continue;
+      next = Clock::now() + step;
+      std::vector<int> silent = silent_at_end(std::chrono::duration<double>(waited).count());
+      // Twice: if all processes were stopped, they need a moment to report again.
+      if (!silent.empty() && silent == before)
+        fail(FailureKind::timeout, str(ranks_text(silent), silent.size() == 1 ? " has" : " have",
+                                       " not ended as the others, nor reported for ",
+                                       seconds_text(timeout_), " (stopped, dead or unreachable)"));
+      before = std::move(silent);
+    }
+  } catch (const std::exception& e) {
+    fail(FailureKind::error, e.what());
+  }
 }
 
 std::string Monitor::state_text(const std::optional<Store::Entry>& entry) const {

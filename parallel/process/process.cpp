@@ -98,7 +98,8 @@ struct Process::State {
   std::shared_ptr<EngineCommunicator> own;  // the same, if this Process made it
   std::unique_ptr<StoreServer> server;      // on rank 0
   int exceptions = std::uncaught_exceptions();
-  bool ended = false;  // in order
+  bool ended = false;         // in order
+  bool waits_at_end = false;  // for all ranks: over MPI
 
   ~State();
 
@@ -123,7 +124,7 @@ std::shared_ptr<Store> Process::State::serve(const Launch& launch, const Address
   options.port = port;
   options.size = launch.size;
   options.token = token;
-  options.died = [store](int dead) { store->append("gone", str(dead, " 0 d;")); };
+  options.died = [store](int dead) { report_death(*store, dead); };
   server = std::make_unique<StoreServer>(store, std::move(options));
   return store;
 }
@@ -293,12 +294,16 @@ void Process::State::start(const ProcessOptions& options) {
   try {
     core.nccl = prepare_device(options, launch, *engine);
   } catch (...) {
-    core.store->append("gone", str(rank, " 0 l;"));
     engine->leave_at_once();
+    try {
+      report_leaving(*core.store, rank, 0);
+    } catch (...) {  // the reason why it leaves counts
+    }
     throw;
   }
   core.device = device;
   core.timeout = timeout;
+  core.waits_at_end = waits_at_end = mpi;  // MPI_Finalize does
   core.check_collectives = options.check_collectives;
   core.engine_name = mpi ? "mpi" : "gloo";
   auto shared = std::make_shared<Core>(std::move(engine), std::move(core));
@@ -383,12 +388,24 @@ Process::Process(std::shared_ptr<ProcessCommunicator> communicator, int local_ra
   state_->communicator = std::move(communicator);
 }
 
-Process::~Process() {
+Process::~Process() noexcept(false) {
   if (!state_->own) return;
+  const bool failed_before = state_->own->failure() != nullptr;
   // Other ranks may wait for this one for ever if it ends by an exception.
   const bool orderly = std::uncaught_exceptions() == state_->exceptions;
   state_->own->shut_down(orderly);
-  state_->ended = orderly && !state_->own->failed();
+  const std::exception_ptr failure = state_->own->failure();
+  state_->ended = orderly && !failure;
+  if (!orderly || !failure) return;
+  try {
+    warn(
+        str("Process: rank ", state_->rank, " ends after a failure: ", exception_message(failure)));
+  } catch (...) {  // of a warning handler
+  }
+  // No call is left that could throw it, and not every launcher takes a process that ends without
+  // MPI_Finalize for one that has failed.
+  if (state_->waits_at_end && !failed_before && std::uncaught_exceptions() == 0)
+    std::rethrow_exception(failure);
 }
 
 Process::State::~State() {
@@ -398,6 +415,15 @@ Process::State::~State() {
   const Clock::time_point deadline = after(std::min(timeout, ended ? 60.0 : 1.5));
   while (!server->connected().empty() && Clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  std::vector<int> there = server->connected();
+  if (there.empty() || !ended) return;
+  std::sort(there.begin(), there.end());
+  try {
+    warn(str("Process: rank 0 ends, and with it the store, but ", ranks_text(there),
+             there.size() == 1 ? " has" : " have", " not left within ",
+             seconds_text(std::min(timeout, 60.0))));
+  } catch (...) {  // of a warning handler
+  }
 }
 
 int Process::rank() const noexcept { return state_->rank; }

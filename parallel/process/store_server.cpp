@@ -41,10 +41,15 @@ std::vector<int> StoreServer::connected() {
 void StoreServer::loop() {
   std::vector<pollfd> polled;
   while (!stop_) {
-    polled.assign({{wake_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}});
-    for (const Peer& peer : peers_)
-      polled.push_back(
-          {peer.socket.fd(), static_cast<short>(peer.session.out.empty() ? POLLIN : POLLOUT), 0});
+    try {
+      polled.assign({{wake_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}});
+      for (const Peer& peer : peers_)
+        polled.push_back(
+            {peer.socket.fd(), static_cast<short>(peer.session.out.empty() ? POLLIN : POLLOUT), 0});
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      continue;
+    }
     if (::poll(polled.data(), polled.size(), 500) < 0 && errno != EINTR) return;
     const auto now = Clock::now();
     std::size_t i = 2;
@@ -53,7 +58,7 @@ void StoreServer::loop() {
       bool stays = events == 0;
       try {
         stays = stays || serve(*peer, events);
-      } catch (const std::bad_alloc&) {
+      } catch (const std::exception&) {  // no memory
         stays = false;
       }
       // A peer that is idle between two requests is not in a hurry.
@@ -72,9 +77,15 @@ void StoreServer::loop() {
         const std::lock_guard lock(mutex_);
         std::erase(connected_, rank);
       }
-      if (!left && options_.died) options_.died(rank);
+      try {
+        if (!left && options_.died) options_.died(rank);
+      } catch (const std::exception&) {  // the others find it by their deadline
+      }
     }
-    if (polled[1].revents != 0) accept_all();
+    try {
+      if (polled[1].revents != 0) accept_all();
+    } catch (const std::exception&) {  // no memory, or no random bytes: that peer is disconnected
+    }
   }
 }
 

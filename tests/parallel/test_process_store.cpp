@@ -40,11 +40,13 @@ struct Served {
   std::mutex mutex;
   std::vector<int> dead;
   StoreServer server;
-  explicit Served(int size, const std::string& token = "", double patience = 10)
+  /// `fails`: what is called at a death throws, too.
+  explicit Served(int size, const std::string& token = "", double patience = 10, bool fails = false)
       : server(store, {kLoopback, 0, size, token,
-                       [this](int rank) {
+                       [this, fails](int rank) {
                          const std::lock_guard lock(mutex);
                          dead.push_back(rank);
+                         if (fails) throw ArgumentError("no room");
                        },
                        patience}) {}
   std::unique_ptr<StoreClient> client(int rank, int size, const std::string& token = "") const {
@@ -268,7 +270,7 @@ TEST_CASE("store: hostile peers are disconnected, and others still served", "[pr
 }
 
 TEST_CASE("store: the server tells a death from a farewell", "[process][store]") {
-  Served served(3);
+  Served served(3, "", 10, true);
   { const auto leaves = served.client(2, 3); }
   { const Socket dies = greeted(served.server.port()); }
   for (int i = 0; i < 200; ++i) {
@@ -276,9 +278,13 @@ TEST_CASE("store: the server tells a death from a farewell", "[process][store]")
     const std::lock_guard lock(served.mutex);
     if (!served.dead.empty()) break;
   }
-  const std::lock_guard lock(served.mutex);
-  CHECK(served.dead == std::vector<int>{1});
+  {
+    const std::lock_guard lock(served.mutex);
+    CHECK(served.dead == std::vector<int>{1});
+  }
   CHECK(served.server.connected().empty());
+  served.client(2, 3)->set("still", "served");
+  CHECK(served.store->get("still"));
 }
 
 TEST_CASE("process: variables and options say who this rank is, or what is wrong",

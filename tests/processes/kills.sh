@@ -144,8 +144,9 @@ while ((kills < least)); do
       ((others_status == 0)) || status=$others_status
       job=("${all[@]}")
     elif ! wait_until "$deadline"; then
-      # A rank that is stopped when the run is complete, in MPI_Finalize: the others have ended, and
-      # only mpirun waits for it. It ends when it continues.
+      # A rank that is stopped when the run is complete, and MPI_Finalize has passed on all ranks:
+      # the others have ended, and only mpirun waits for it. It ends when it continues. Stopped
+      # before that, it is missed by the others, which end with an error within the deadline.
       mapfile -t left < <(ranks)
       if ((${#left[@]} == 0)); then
         # All ranks have ended; mpirun itself does not, after it has said that the job is aborted.

@@ -116,6 +116,24 @@ hurt() {
   echo "$launcher: $signal: over after $took ms: $(cat "$work"/log* | grep -m 1 '^error' || true)"
 }
 
+# stops LAUNCHER: a rank stops after its last collective. Over MPI the job ends within the deadline
+# and 5 s, and fails; over Gloo the others need not wait for that rank, and rank 0 names it.
+stops() {
+  local text='rank 1 has not ended as the others, nor reported for 2 s' begin
+  [[ $1 != variables ]] || text='rank 0 ends, and with it the store, but rank 1 has not left'
+  begin=$(date +%s%N)
+  start "$1" 3 stops 2
+  if [[ $1 == variables ]]; then
+    wait_for 7 eval '(($(count_lines "'"$text"'") == 1))' || die "$1: stops: rank 0 says nothing"
+    kill -CONT "$(ranks)"
+  fi
+  wait_for 7 has_ended || die "$1: stops: the job has not ended"
+  (($(count_lines "$text") >= 1)) || die "$1: stops: expected '$text'"
+  [[ $1 == variables || $(cat "$work/status") != 0 ]] || die "$1: stops: the job ended with 0"
+  wait_for 2 is_empty || die "$1: stops: orphans $(ranks)"
+  echo "$1: a rank stops at the end: over after $((($(date +%s%N) - begin) / 1000000)) ms: $text"
+}
+
 # bad TEXT VARIABLE=VALUE...: one process with these variables fails with the text within 5 s.
 bad() {
   local text=$1
@@ -199,6 +217,7 @@ for launcher in "${launchers[@]}"; do
   text='rank 1 has left without entering all_reduce(12 bytes), call 2'
   [[ $launcher != mpich && $launcher != abi ]] || text+=$'\nno more data'
   reports "$launcher" leave "$text" 3
+  stops "$launcher"
   for ((i = 0; i < kills; ++i)); do
     hurt "$launcher" KILL 3
     hurt "$launcher" STOP 3

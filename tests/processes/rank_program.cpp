@@ -5,6 +5,7 @@
 //   order        rank 1 calls broadcast where the others call all_reduce
 //   parameters   rank 1's model has another number of parameters
 //   dtypes       rank 1's model has another dtype
+//   stops        rank 1 stops itself after its last collective
 //   leave        rank 1 ends by an exception while the others wait
 //   huge         more than 2^31 bytes in one call; needs 7 GiB for each of two ranks
 //   alone        prints rank and size
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -63,6 +65,9 @@ void run(std::string_view mode, parallel::Process& process) {
     c.barrier();
     if (process.rank() == 1) throw Error("no more data");
     c.all_reduce(zeros({3}));
+  } else if (mode == "stops") {
+    c.barrier();
+    if (process.rank() == 1) (void)::raise(SIGSTOP);
   } else if (mode == "huge") {
     const std::int64_t n = (std::int64_t{1} << 31) + 5;
     const int me = c.rank(), other = 1 - me;

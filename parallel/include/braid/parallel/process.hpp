@@ -53,7 +53,13 @@ class Process {
   explicit Process(std::shared_ptr<ProcessCommunicator> communicator, int local_rank = 0);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
-  ~Process();
+  /// Waits for what is queued and, over MPI, until all ranks end: a rank that computes for long
+  /// after its last collective is waited for, one that has not reported for the timeout is not. A
+  /// failure is a warning.
+  ///
+  /// Throws    CommError, CommTimeoutError over MPI, if a rank dies or stops while the others end:
+  ///           this program would otherwise end with 0. Not during another exception.
+  ~Process() noexcept(false);
 
   [[nodiscard]] int rank() const noexcept;
   [[nodiscard]] int size() const noexcept;
