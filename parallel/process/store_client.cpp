@@ -13,6 +13,32 @@ Clock::time_point after(double seconds) {
 }
 
 constexpr std::size_t kValueAt = 9;  // in an answer, after status and age
+constexpr const char* kOtherProtocol = "it sends another protocol";
+
+/// A text of the peer, for an error: without what a terminal would obey.
+std::string shown(std::string_view text) {
+  std::string safe(text.substr(0, wire::kMaxRefusal));
+  for (char& c : safe)
+    if (c < ' ' || c > '~') c = '?';
+  return safe;
+}
+
+/// Whether a request may have this answer.
+bool fits(wire::Op op, std::string_view answer) {
+  const std::size_t length = answer.size() - kValueAt;
+  switch (static_cast<wire::Status>(answer[0])) {
+    case wire::Status::value: break;
+    case wire::Status::none: return op == wire::Op::get && length == 0;
+    case wire::Status::error: return true;
+    default: return false;
+  }
+  switch (op) {
+    case wire::Op::get:
+    case wire::Op::compare_set: return true;
+    case wire::Op::add: return length == 8;
+    default: return length == 0;
+  }
+}
 
 }  // namespace
 
@@ -35,10 +61,11 @@ StoreClient::StoreClient(const Address& address, int port, const std::string& to
     wire::put_u32(reply, n);
     reply += nonce + wire::proof(token, "client", server_nonce, nonce, r, n);
     send_all(socket_, reply, deadline);
-    if (receive(socket_, 1, deadline) != std::string(1, '\0')) {
-      const std::uint32_t length = wire::Reader(receive(socket_, 4, deadline)).u32();
-      throw fail("refused: " +
-                 receive(socket_, std::min<std::size_t>(length, wire::kMaxRefusal), deadline));
+    if (const char status = receive(socket_, 1, deadline)[0]; status != '\0') {
+      const std::uint32_t length =
+          status == '\1' ? wire::Reader(receive(socket_, 4, deadline)).u32() : 0;
+      if (status != '\1' || length > wire::kMaxRefusal) throw fail(kOtherProtocol);
+      throw fail("refused: " + shown(receive(socket_, length, deadline)));
     }
     if (!wire::same_secret(receive(socket_, wire::kProof, deadline),
                            wire::proof(token, "server", server_nonce, nonce, r, n)))
@@ -57,7 +84,7 @@ class StoreClient::Turn {
   Turn(StoreClient& of, Clock::time_point deadline) : of_(of) {
     std::unique_lock lock(of.mutex_);
     if (!of.turn_ended_.wait_until(lock, deadline, [&] { return !of.used_; }))
-      throw CommError("the store of rank 0 is busy");
+      throw CommError(str("the store of rank 0 at ", of.where_, " is busy"));
     of.used_ = true;
   }
   ~Turn() {
@@ -103,16 +130,17 @@ std::string StoreClient::request(wire::Op op, std::string_view key, std::string_
   try {
     send_all(socket_, framed + text, deadline);
     const std::uint32_t length = wire::Reader(receive(socket_, 4, deadline)).u32();
-    if (length < kValueAt || length > wire::kMaxAnswer)
-      throw CommError("it sends another protocol");
+    if (length < kValueAt || length > wire::kMaxAnswer) throw CommError(kOtherProtocol);
     answer = receive(socket_, length, deadline);
+    if (!fits(op, answer)) throw CommError(kOtherProtocol);
   } catch (const CommError& e) {
     broken_ = str("rank 0, whose store is at ", where_, ", has stopped, died or left: ", e.what());
     socket_.close();
     throw CommError(broken_);
   }
   if (static_cast<wire::Status>(answer[0]) == wire::Status::error)
-    throw ArgumentError(answer.substr(kValueAt));
+    throw ArgumentError(str(shown(std::string_view(answer).substr(kValueAt)),
+                            " (the store of rank 0 at ", where_, ")"));
   return answer;
 }
 
@@ -134,7 +162,8 @@ std::string StoreClient::wait(std::string_view key, Clock::time_point deadline) 
        pause = std::min(pause * 2, std::chrono::milliseconds(50))) {
     if (auto entry = get(key)) return std::move(entry->value);
     if (Clock::now() >= deadline)
-      throw CommTimeoutError(str("store: expected '", key, "' before the deadline, got none"));
+      throw CommTimeoutError(
+          str("store: expected '", key, "' before the deadline, got none from rank 0 at ", where_));
     std::this_thread::sleep_for(pause);
   }
 }

@@ -9,7 +9,9 @@
 namespace braid::parallel::process {
 
 /// The store of rank 0, as the other ranks use it. A request that is not answered within `limit`
-/// seconds ends the connection; every later request throws at once.
+/// seconds, or with what no answer to it can be, ends the connection; every later request throws at
+/// once. The server is not trusted: a length is compared with the limits before memory is allocated
+/// for it, and a text of the server is printable when it is thrown. Every error says where it is.
 class StoreClient final : public Store {
  public:
   /// Throws    CommTimeoutError if rank 0 does not listen before the deadline, CommError if it
@@ -24,6 +26,7 @@ class StoreClient final : public Store {
 
   void set(std::string_view key, std::string_view value) override;
   std::optional<Entry> get(std::string_view key) override;
+  /// A request that is under way at the deadline is still waited for.
   std::string wait(std::string_view key, Clock::time_point deadline) override;
   std::int64_t add(std::string_view key, std::int64_t delta) override;
   std::string compare_set(std::string_view key, std::string_view expected,
