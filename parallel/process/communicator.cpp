@@ -17,7 +17,15 @@ Memory memory_of(const Tensor& t) {
           static_cast<std::size_t>(t.numel()) * size_of(t.dtype())};
 }
 
-Memory memory_of(const BufferView& view) { return {view.data, view.device, view.bytes()}; }
+/// Memory of the size of the view; undefined if that has none.
+Tensor like(const BufferView& view) {
+  return view.data == nullptr ? Tensor() : make_tensor({view.count}, view.dtype, view.device);
+}
+
+/// Queues the copy on the device's current stream.
+void copy(const Memory& to, const Memory& from) {
+  copy_flat(to.data, to.device, from.data, from.device, to.bytes);
+}
 
 void check_reduced(const char* op, DType dtype, ReduceOp reduce) {
   if (dtype == DType::bool_) throw DTypeError(str(op, ": expected numbers, got bool"));
@@ -266,14 +274,24 @@ void EngineCommunicator::check() {
 
 // ---- the base class: views that the caller owns until the call returns
 
+// The work is on copies: after a failure an engine may use the memory of a call for longer than the
+// caller waits.
 void EngineCommunicator::run_all(CallKind kind, std::span<const BufferView> in,
                                  std::span<const BufferView> out) {
-  std::vector<Work> works;
+  struct Item {
+    Work work;
+    Tensor result;
+  };
+  std::vector<Item> items;
   for (std::size_t i = 0; i < in.size(); ++i) {
     auto made = std::make_shared<Call>();
+    const Memory given{in[i].data, in[i].device, in[i].bytes()};
+    made->kept_in = like(in[i]);
+    made->kept_out = out[i].data == in[i].data ? made->kept_in : like(out[i]);
+    made->in = memory_of(made->kept_in);
+    made->out = memory_of(made->kept_out);
+    if (made->in.data != nullptr) copy(made->in, given);
     made->kind = kind;
-    made->in = memory_of(in[i]);
-    made->out = memory_of(out[i]);
     made->dtype = in[i].dtype;
     made->count = in[i].count;
     made->shape = {in[i].count};
@@ -283,12 +301,15 @@ void EngineCommunicator::run_all(CallKind kind, std::span<const BufferView> in,
       made->out_counts = made->in_counts;
     }
     add_ready(*made, device());
-    works.push_back(add(std::move(made)));
+    Tensor result = made->kept_out;
+    items.push_back({add(std::move(made)), std::move(result)});
   }
   std::exception_ptr first;
-  for (const Work& work : works) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
     try {
-      work.wait();
+      items[i].work.wait();
+      if (const Memory result = memory_of(items[i].result); result.data != nullptr)
+        copy({out[i].data, out[i].device, out[i].bytes()}, result);
     } catch (...) {
       if (!first) first = std::current_exception();
     }

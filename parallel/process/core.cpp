@@ -263,11 +263,12 @@ void Core::watch() noexcept {
   {
     const std::lock_guard lock(mutex_);
     call = current_;
-    if (!call) return;
+    // A function is no engine: only when it returns does it no longer use what it refers to.
+    if (!call || call->kind == CallKind::function) return;
     const Clock::time_point now = Clock::now();
     if (failed_at_ != Clock::time_point::max()) {
       if (now < failed_at_ + kGrace) return;
-    } else if (call->kind == CallKind::function || call->entered == Clock::time_point() ||
+    } else if (call->entered == Clock::time_point() ||
                now < call->entered + duration_of(options_.timeout) + kGrace) {
       return;
     }

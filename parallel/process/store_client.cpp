@@ -46,13 +46,23 @@ StoreClient::StoreClient(const Address& address, int port, const std::string& to
                          int size, Clock::time_point deadline, double limit)
     : where_(str(address.text, " port ", port)), limit_(limit) {
   wire::check_token(address, token, "connect to");
-  socket_ = connect_to(address, port, deadline);
   const auto fail = [&](const std::string& why) -> CommError {
     return CommError(str("rank ", rank, ": the store of rank 0 at ", where_, ": ", why));
   };
+  std::string magic;
+  while (magic.empty()) {
+    socket_ = connect_to(address, port, deadline);
+    try {
+      magic = receive(socket_, wire::kMagic.size(), deadline);
+    } catch (const CommTimeoutError& e) {
+      throw CommTimeoutError(fail(e.what()).what());
+    } catch (const CommError& e) {  // closed: a server that has too many peers
+      if (Clock::now() >= deadline) throw fail(e.what());
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  if (magic != wire::kMagic) throw fail("another program listens there");
   try {
-    if (receive(socket_, wire::kMagic.size(), deadline) != wire::kMagic)
-      throw fail("another program listens there");
     const std::string server_nonce = receive(socket_, wire::kNonce, deadline),
                       nonce = wire::random_bytes();
     const auto r = static_cast<std::uint32_t>(rank), n = static_cast<std::uint32_t>(size);

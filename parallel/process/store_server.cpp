@@ -95,7 +95,13 @@ void StoreServer::accept_all() {
   for (;;) {
     Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) return;
-    if (peers_.size() >= most) continue;
+    if (peers_.size() >= most) {
+      // Idle connections do not keep a rank out: the oldest that has not proved who it is goes.
+      const auto oldest = std::find_if(peers_.begin(), peers_.end(),
+                                       [](const Peer& p) { return p.session.rank() < 0; });
+      if (oldest == peers_.end()) continue;
+      peers_.erase(oldest);
+    }
     peers_.push_back(
         {std::move(socket), StoreSession(shared_, wire::random_bytes()), Clock::now()});
   }

@@ -3,7 +3,9 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstring>
 
+#include "process/communicator.hpp"
 #include "process/core.hpp"
 #include "ranks.hpp"
 
@@ -12,20 +14,30 @@ namespace {
 
 using namespace parallel::process;
 
-/// What an engine is told at its end, and how long that takes.
+/// What an engine is told at its end, and how long that and its calls take.
 struct End {
   std::atomic<bool> at_once{false};
   std::chrono::milliseconds takes{0};
+  // run() writes and returns when it is not held
+  std::atomic<bool> held{false}, entered{false}, wrote{false};
 };
 
-/// The engine of rank 0 of 2. Nothing is sent.
+/// The engine of rank 0 of 2. Nothing is sent; what it receives are bytes 7.
 class NoEngine final : public HostEngine {
  public:
   explicit NoEngine(std::shared_ptr<End> end) : end_(std::move(end)) {}
   ~NoEngine() override { std::this_thread::sleep_for(end_->takes); }
   [[nodiscard]] int rank() const noexcept override { return 0; }
   [[nodiscard]] int size() const noexcept override { return 2; }
-  EngineResult run(const BraidEngineCall&, const BraidEnginePoll&) override { return {}; }
+  EngineResult run(const BraidEngineCall& call, const BraidEnginePoll&) override {
+    end_->entered = true;
+    while (end_->held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::int64_t bytes = call.count * call.element_bytes;
+    if (call.kind == kBraidAllGather) std::memset(call.out, 7, static_cast<std::size_t>(2 * bytes));
+    else std::memset(call.out, 7, static_cast<std::size_t>(bytes));
+    end_->wrote = true;
+    return {};
+  }
   void* start(const BraidEngineCall&, std::string&) override { return nullptr; }
   EngineResult test(void*) override { return {}; }
   std::unique_ptr<HostEngine> split(const std::string&, int, int, int, const BraidEnginePoll&,
@@ -42,6 +54,7 @@ class NoEngine final : public HostEngine {
 std::shared_ptr<Core> core_of_two(const std::shared_ptr<Store>& store, double timeout,
                                   const std::shared_ptr<End>& end = std::make_shared<End>()) {
   CoreOptions options;
+  options.check_collectives = false;
   options.waits_at_end = true;
   options.timeout = timeout;
   options.engine_name = "none";
@@ -139,6 +152,51 @@ TEST_CASE("process: an engine that waits at its end for a rank that has stopped 
     CHECK(took < milliseconds(2400));
     CHECK(took > milliseconds(reports - 50));
   }
+}
+
+TEST_CASE("process: views are not written once their call has failed", "[process][errors]") {
+  const auto end = std::make_shared<End>();
+  const auto core = core_of_two(std::make_shared<MemoryStore>(), 2, end);
+  core->start();
+  EngineCommunicator ranks(core);
+  std::vector<float> values(100, 1.0f);
+  const parallel::BufferView view{values.data(), 100, DType::float32, Device()};
+  end->held = true;  // the engine does not return when it is stopped
+  const auto wait_for = [](const std::atomic<bool>& what) {
+    for (int ms = 0; !what && ms < 5000; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  std::thread fails([&] {
+    wait_for(end->entered);
+    ranks.abort_with("enough");
+  });
+  CHECK_THROWS_AS(ranks.all_reduce(std::span(&view, 1)), CommAbortedError);
+  fails.join();
+  CHECK(!end->wrote);
+  end->held = false;
+  wait_for(end->wrote);
+  ranks.shut_down(false);
+  CHECK(end->wrote);
+  CHECK(values == std::vector<float>(100, 1.0f));
+}
+
+TEST_CASE("process: a failure does not end the wait for a function that runs",
+          "[process][errors]") {
+  const auto core = core_of_two(std::make_shared<MemoryStore>(), 2);
+  core->start();
+  EngineCommunicator ranks(core);
+  std::atomic<bool> runs{false};
+  ranks
+      .start_function([&] {
+        runs = true;
+        ranks.abort_with("enough");
+        std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+        runs = false;
+      })
+      .wait();
+  CHECK(!runs);
+  CHECK_THROWS_AS(ranks.check(), CommAbortedError);
+  ranks.shut_down(false);
 }
 
 }  // namespace braid::test

@@ -111,7 +111,8 @@ class ProcessCommunicator : public Communicator {
 
   /// Runs `f` on the communicator's thread, after all calls that were started before; its work is
   /// complete when f returns, and fails if f throws. For work on the result of a collective that
-  /// need not wait for the caller's thread.
+  /// need not wait for the caller's thread. A failure of the communicator does not end the wait for
+  /// an f that has begun, which may use what its caller owns: f has to return in any case.
   [[nodiscard]] virtual Work start_function(std::function<void()> f) = 0;
 
   /// A communicator of the ranks that pass the same color, ordered by key, then by rank. A rank
