@@ -178,14 +178,14 @@ TEST_CASE("distributed: D14 join: ranks with different numbers of batches", "[di
                          {"fp16_compress", parallel::fp16_compress, false, 2e-4},
                          {"bf16_compress", &parallel::bf16_compress, true, 2e-3}};
   for (const bool initial : {true, false})
-    for (const auto& [name, hook, find, tolerance] : rows) {
-      INFO(name << ", divided by " << (initial ? "all" : "the active ones"));
+    for (const Hooked& row : rows) {
+      INFO(row.name << ", divided by " << (initial ? "all" : "the active ones"));
       Results results(kRanks);
       on_world(kRanks, [&](const Ranks& ranks) {
         const int rank = ranks->rank();
         DistributedDataParallel model(
             placed_on(seeded<Mlp>(), ranks->device()), ranks,
-            {.bucket_bytes = 1024, .find_unused_parameters = find, .hook = hook});
+            {.bucket_bytes = 1024, .find_unused_parameters = row.finds, .hook = row.hook});
         optim::SGD optimizer(parameters(model), {.lr = 0.1});
         for (int epoch = 0; epoch < 2; ++epoch) {
           const auto join = model.join({.divide_by_initial_world_size = initial});
@@ -214,7 +214,7 @@ TEST_CASE("distributed: D14 join: ranks with different numbers of batches", "[di
             }
           optimizer.step();
         }
-      check_close(results[0], values_of(alone), {tolerance, tolerance});
+      check_close(results[0], values_of(alone), {row.tolerance, row.tolerance});
     }
 }
 
