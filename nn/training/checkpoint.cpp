@@ -358,9 +358,12 @@ void Checkpoint::remove_older(const io::Folder& root) {
   }
 }
 
-/// Reads and checks all files. Returns the states in the order of the parts.
-std::vector<StateDict> Checkpoint::read(const io::Folder& folder) const {
+/// Reads and checks all files. Returns the states in the order of the parts. `sum` is the checksum
+/// of the manifest, which has those of the files.
+std::vector<StateDict> Checkpoint::read(const io::Folder& folder, std::uint32_t& sum) const {
   const Manifest manifest = read_manifest(io::InputFile(folder, Manifest::kName));
+  const std::string json = to_json(manifest);
+  sum = io::crc32c(json.data(), json.size(), 0);
   const auto described = [](const auto& list, const auto& name) {
     std::string text;
     for (const auto& item : list) text += (text.empty() ? "" : ", ") + name(item);
@@ -426,11 +429,12 @@ std::exception_ptr Checkpoint::load_on_all(std::int64_t number) {
   std::vector<StateDict> fresh, before;
   enum Result : std::int64_t { good, damaged, failed };
   std::int64_t result = good;
+  std::uint32_t sum = 0;
   std::exception_ptr own;
   try {
     const io::Folder folder = io::Folder(options_.folder).open(folder_name(number));
     path = folder.path();
-    fresh = read(folder);
+    fresh = read(folder, sum);
   } catch (const IoError& e) {
     own = std::current_exception();
     result = is_damage(e) ? damaged : failed;
@@ -438,13 +442,20 @@ std::exception_ptr Checkpoint::load_on_all(std::int64_t number) {
     own = std::current_exception();
     result = failed;
   }
-  const std::vector<std::int64_t> results = all.gather(result);
+  const std::int64_t mine[] = {result, sum};
+  const std::vector<std::int64_t> gathered = all.gather(std::span<const std::int64_t>(mine));
+  std::vector<std::int64_t> results, sums;
+  for (std::size_t i = 0; i < gathered.size(); i += 2) {
+    results.push_back(gathered[i]);
+    sums.push_back(gathered[i + 1]);
+  }
   if (!own) own = detail::failure_elsewhere("load", results);
   if (own) {
     const bool skip = std::find(results.begin(), results.end(), failed) == results.end();
     if (skip) return own;
     std::rethrow_exception(own);
   }
+  detail::check_same_files(folder_name(number), sums);
   const std::exception_ptr failure = detail::failure_of([&] { before = apply(fresh, path); });
   try {
     all.confirm("load", failure);

@@ -109,6 +109,17 @@ void check_same(const char* call, const char* what, const std::vector<std::int64
         str("Checkpoint: ", call, ": expected one ", what, " on all ranks, got ", list));
 }
 
+void check_same_files(const std::string& name, const std::vector<std::int64_t>& sums) {
+  std::string list;
+  for (std::size_t r = 0; r < sums.size(); ++r)
+    if (sums[r] != sums[0]) list += str(list.empty() ? "" : ", ", r);
+  if (list.empty()) return;
+  throw ArgumentError(str("Checkpoint: load: expected the same ", name, " on all ranks, got other ",
+                          "files than rank 0's on ",
+                          list.find(',') != std::string::npos ? "ranks " : "rank ", list,
+                          ": the folder must be on a file system that they share"));
+}
+
 void check_ranks(const CheckpointRanks& ranks) {
   if (ranks.size < 1 || ranks.rank < 0 || ranks.rank >= ranks.size)
     throw ArgumentError(

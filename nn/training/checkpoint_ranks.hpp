@@ -2,6 +2,7 @@
 // The parts of Checkpoint that concern several ranks.
 #include <exception>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <braid/nn/training/checkpoint.hpp>
@@ -26,6 +27,8 @@ void check_ranks(const CheckpointRanks& ranks);
                                                    const std::vector<std::int64_t>& values);
 /// Throws ArgumentError unless all ranks have the same value, called `what`.
 void check_same(const char* call, const char* what, const std::vector<std::int64_t>& values);
+/// Throws ArgumentError unless the sums of all ranks' files of this checkpoint are the same.
+void check_same_files(const std::string& name, const std::vector<std::int64_t>& sums);
 
 /// The states of the random number generators of all ranks; always one of the parts.
 [[nodiscard]] std::unique_ptr<Part> make_random_part(const CheckpointRanks& ranks);

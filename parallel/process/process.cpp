@@ -83,6 +83,11 @@ std::string host_name() {
   return name[0] == '\0' ? "unknown" : name;
 }
 
+const char* name_of(Engine engine) {
+  constexpr const char* kNames[] = {"automatic", "mpi", "gloo", "nccl"};
+  return kNames[static_cast<std::size_t>(engine)];
+}
+
 double request_limit(double timeout) { return std::clamp(timeout / 2, 0.5, 60.0); }
 
 }  // namespace
@@ -264,10 +269,20 @@ void Process::State::start(const ProcessOptions& options) {
   rank = launch.rank;
   size = launch.size;
   timeout = launch.timeout;
+  if (launch.by == LaunchedBy::nobody && launch.engine != Engine::automatic)
+    throw CommError(str("Process: engine ", name_of(launch.engine),
+                        ": expected the variables of a launcher (RANK and WORLD_SIZE, or those of "
+                        "mpirun or srun) or ProcessOptions::rank and size, got none"));
   if (size == 1) {
     local_rank = launch.local_rank.value_or(0);
     local_size = launch.local_size.value_or(1);
     choose_device(options);
+    if (launch.engine == Engine::nccl) {
+      const NcclFacts facts = nccl_facts(device, launch.engine);
+      if (const NcclAgreement agreement = agree_on_nccl(std::span(&facts, 1));
+          !agreement.error.empty())
+        throw CommError(agreement.error);
+    }
     communicator = own = std::make_shared<EngineCommunicator>(device);
     return;
   }

@@ -267,6 +267,21 @@ TEST_CASE("checkpoint: what one rank cannot load changes nothing on the others",
   CHECK(matches(thrown[0], "Error: *load: *failure on rank 1; its error says why"));
   CHECK(matches(thrown[1], "ArgumentError: *model.safetensors*does not fit*"));
   CHECK(weight_bits(ranks.run(0)) == bits);
+  // The folders have different files of the same number.
+  fill(ranks.run(1), 2);
+  training::Checkpoint(elsewhere.path(), ranks.run(1).model, ranks.run(1).optimizer).save();
+  CHECK(weight_bits(ranks.run(1)) != bits);
+  thrown = on_ranks(2, [&](int rank) {
+    training::Checkpoint({.folder = rank == 0 ? folder.path() : elsewhere.path(),
+                          .ranks = ranks.exchange.ranks(rank)},
+                         ranks.run(rank).model, ranks.run(rank).optimizer)
+        .load_latest();
+  });
+  for (const std::string& t : thrown)
+    CHECK(matches(t,
+                  "ArgumentError: *expected the same step-00000001 on all ranks, got other "
+                  "files than rank 0's on rank 1: *file system that they share"));
+  CHECK(weight_bits(ranks.run(0)) == bits);
   // The ranks want different ones.
   thrown = ranks.with(folder, [](int rank, training::Checkpoint& c) { c.load(1 + rank); });
   for (const std::string& t : thrown)

@@ -365,7 +365,22 @@ TEST_CASE("process: variables and options say who this rank is, or what is wrong
   options.engine = parallel::Engine::mpi;
   CHECK_THROWS_TEXT(CommError, "Process: engine mpi: expected mpirun or srun",
                     parallel::Process(options));
-  parallel::Process alone({.engine = parallel::Engine::nccl});
+  // An engine is asked for, but nobody says who the ranks are: not a world of one.
+  using parallel::Engine;
+  for (const auto& [engine, name] : {std::pair{Engine::mpi, "mpi"}, std::pair{Engine::gloo, "gloo"},
+                                     std::pair{Engine::nccl, "nccl"}}) {
+    const std::string text =
+        str("Process: engine ", name, ": expected the variables of a launcher (RANK and*got none");
+    CHECK_THROWS_TEXT(CommError, text, parallel::Process({.engine = engine}));
+    (void)with({{"BRAID_ENGINE", name}});
+    CHECK_THROWS_TEXT(CommError, text, parallel::Process());
+  }
+  (void)with({});
+  CHECK_THROWS_TEXT(
+      CommError, "engine nccl: expected a GPU on each rank, got cpu:0 on rank 0",
+      parallel::Process(
+          {.engine = Engine::nccl, .rank = 0, .size = 1, .device = Device(DeviceType::cpu, 0)}));
+  parallel::Process alone({.engine = Engine::gloo, .rank = 0, .size = 1});
   Tensor t = ones({2});
   alone.communicator().all_reduce(t);
   CHECK((alone.size() == 1 && alone.communicator().engine() == "none"));

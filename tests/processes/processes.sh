@@ -158,6 +158,8 @@ bad "WORLD_SIZE: expected a number from 1 to 65536, got '0'" RANK=0 WORLD_SIZE=0
 bad "RANK: expected a number, or that it is not set, got ''" RANK= WORLD_SIZE=
 bad 'WORLD_SIZE: expected it to be set, as RANK is, got none' RANK=1
 bad 'PMIX_RANK: expected the number of ranks in SLURM_STEP_NUM_TASKS too, got none' PMIX_RANK=0
+bad 'Process: engine gloo: expected the variables of a launcher (RANK and WORLD_SIZE, or those' \
+  BRAID_ENGINE=gloo
 # Neither MPI nor Gloo is installed.
 bad "engine gloo: expected braid_gloo.so in one of /nowhere, got none; it is built where Debian's \
 libgloo-dev" BRAID_MODULE_PATH=/nowhere RANK=0 WORLD_SIZE=2

@@ -42,9 +42,9 @@ struct ProcessOptions {
 ///     }
 ///
 /// Throws    ArgumentError for options or variables that contradict each other (a rank outside of
-///           the world), CommError if the variables of a launcher are set and no engine works, or a
-///           rank does not arrive within the timeout, or NCCL is asked for and cannot be used;
-///           its text names them
+///           the world), CommError if the variables of a launcher are set and no engine works, or
+///           none is set and an engine is asked for, or a rank does not arrive within the timeout,
+///           or NCCL is asked for and cannot be used; its text names them
 class Process {
  public:
   explicit Process(const ProcessOptions& options = {});

@@ -271,8 +271,8 @@ class Checkpoint {
   /// the one before it is loaded. If none is left, the error of the newest is thrown.
   ///
   /// Throws    IoError; ArgumentError if the checkpoint holds other objects (the message says what
-  ///           does not fit); Error if another rank failed. If an exception is thrown, nothing was
-  ///           changed.
+  ///           does not fit), or if the ranks' files differ; Error if another rank failed. If an
+  ///           exception is thrown, nothing was changed.
   bool load_latest();
   /// Loads the checkpoint with this number. Throws as load_latest, and IoError if it does not
   /// exist.
@@ -289,7 +289,7 @@ class Checkpoint {
   void begin();
   void add(std::unique_ptr<detail::Part> part);
   [[nodiscard]] std::int64_t check_parts() const;
-  [[nodiscard]] std::vector<StateDict> read(const io::Folder& folder) const;
+  [[nodiscard]] std::vector<StateDict> read(const io::Folder& folder, std::uint32_t& sum) const;
   [[nodiscard]] std::vector<StateDict> apply(const std::vector<StateDict>& fresh,
                                              const std::string& path);
   void restore(const std::vector<StateDict>& before, std::size_t parts);
