@@ -57,8 +57,9 @@ StoreClient::StoreClient(const Address& address, int port, const std::string& to
     } catch (const CommTimeoutError& e) {
       throw CommTimeoutError(fail(e.what()).what());
     } catch (const CommError& e) {  // closed: a server that has too many peers
-      if (Clock::now() >= deadline) throw fail(e.what());
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      constexpr std::chrono::milliseconds kPause{20};
+      if (Clock::now() + kPause >= deadline) throw fail(e.what());
+      std::this_thread::sleep_for(kPause);
     }
   }
   if (magic != wire::kMagic) throw fail("another program listens there");

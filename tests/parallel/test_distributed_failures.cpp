@@ -119,7 +119,8 @@ TEST_CASE("distributed: a parameter that trains only after wrapping is refused",
   });
 }
 
-TEST_CASE("distributed: a hook that fails on one rank fails on all", "[distributed][errors]") {
+TEST_CASE("distributed: a hook that fails on one rank fails on all",
+          "[distributed][errors][once]") {
   for (const bool at_once : {true, false}) {
     INFO("at once " << at_once);
     const auto start = std::chrono::steady_clock::now();

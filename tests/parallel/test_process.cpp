@@ -59,7 +59,7 @@ TEST_CASE("thread ranks: uneven all_to_all, messages, split, functions", "[proce
   });
 }
 
-TEST_CASE("thread ranks: calls that differ fail on all ranks with one text", "[process]") {
+TEST_CASE("thread ranks: calls that differ fail on all ranks with one text", "[process][once]") {
   using Calls = std::function<void(ProcessCommunicator&, Tensor&)>;
   const std::pair<Calls, const char*> rows[] = {
       {[](auto& c, Tensor& t) {
@@ -97,7 +97,7 @@ TEST_CASE("thread ranks: calls that differ fail on all ranks with one text", "[p
   }
 }
 
-TEST_CASE("thread ranks: a deadline's error names the ranks that are missing", "[process]") {
+TEST_CASE("thread ranks: a deadline's error names the ranks that are missing", "[process][once]") {
   std::vector<std::string> texts(4);
   on_ranks(
       4,
@@ -117,7 +117,8 @@ TEST_CASE("thread ranks: a deadline's error names the ranks that are missing", "
   }
 }
 
-TEST_CASE("thread ranks: abort, a rank that leaves, a message that does not come", "[process]") {
+TEST_CASE("thread ranks: abort, a rank that leaves, a message that does not come",
+          "[process][once]") {
   on_ranks(3, [](ProcessCommunicator& c) {
     const std::string want = "rank 1 aborted the communicator: no more data";
     if (c.rank() == 1) {

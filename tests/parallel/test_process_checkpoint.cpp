@@ -63,7 +63,7 @@ TEST_CASE("process checkpoint: saved by three ranks, loaded by one to four",
 }
 
 TEST_CASE("process checkpoint: a rank that leaves before it confirms leaves nothing behind",
-          "[process][checkpoint][errors]") {
+          "[process][checkpoint][errors][once]") {
   const TemporaryFolder folder;
   const auto texts = with_checkpoint(3, folder, 2, [](auto& c, auto& checkpoint, auto&) {
     if (c.rank() == 1) throw Error("rank 1 fails");

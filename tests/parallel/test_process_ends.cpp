@@ -110,7 +110,7 @@ TEST_CASE("process: the text of who has gone does not grow with the ranks", "[pr
 }
 
 TEST_CASE("process: an engine that waits at its end for a rank that has stopped is left at once",
-          "[process][errors]") {
+          "[process][errors][once]") {
   using std::chrono::milliseconds;
   struct Row {
     int reports, ends;  // ms for which rank 1 reports, and when it says that it ends; -1: never
@@ -154,7 +154,7 @@ TEST_CASE("process: an engine that waits at its end for a rank that has stopped 
   }
 }
 
-TEST_CASE("process: views are not written once their call has failed", "[process][errors]") {
+TEST_CASE("process: views are not written once their call has failed", "[process][errors][once]") {
   const auto end = std::make_shared<End>();
   const auto core = core_of_two(std::make_shared<MemoryStore>(), 2, end);
   core->start();
@@ -181,7 +181,7 @@ TEST_CASE("process: views are not written once their call has failed", "[process
 }
 
 TEST_CASE("process: a failure does not end the wait for a function that runs",
-          "[process][errors]") {
+          "[process][errors][once]") {
   const auto core = core_of_two(std::make_shared<MemoryStore>(), 2);
   core->start();
   EngineCommunicator ranks(core);

@@ -168,7 +168,7 @@ TEST_CASE("store: a rank that does not belong to the job is refused", "[process]
   one->set("still", "here");
 }
 
-TEST_CASE("store: a server that is not one, or does not answer", "[process][store]") {
+TEST_CASE("store: a server that is not one, or does not answer", "[process][store][once]") {
   int port = 0;
   const Socket listener = listen_on(kLoopback, port);  // accepts nothing
   const auto start = Clock::now();
@@ -196,7 +196,8 @@ TEST_CASE("store: a server that is not one, or does not answer", "[process][stor
   CHECK(Clock::now() - start < std::chrono::seconds(5));
 }
 
-TEST_CASE("store: hostile peers are disconnected, and others still served", "[process][store]") {
+TEST_CASE("store: hostile peers are disconnected, and others still served",
+          "[process][store][once]") {
   Served served(3, "", 0.3);
   const int port = served.server.port();
   const auto good = served.client(2, 3);

@@ -93,14 +93,17 @@ inline void check_collectives(parallel::ProcessCommunicator& c) {
         same(part, reduced_values(op, n, size * n, dtype).narrow(0, c.rank() * size, size));
       }
     }
-  // many pieces, with a last one that is short
-  constexpr std::int64_t kMany = 1'500'003;
-  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
-    const Tensor t = from(rank_values(c.rank(), kMany, DType::float32));
-    c.all_reduce(t, op);
-    same(t, reduced_values(op, n, kMany, DType::float32));
-  }
   c.barrier();
+}
+
+/// Sums of many pieces, of which the last is short; larger than what check_collectives has.
+inline void check_large_sums(parallel::ProcessCommunicator& c) {
+  constexpr std::int64_t kMany = 1'500'003;
+  for (const parallel::ReduceOp op : {parallel::ReduceOp::sum, parallel::ReduceOp::max}) {
+    const Tensor t = rank_values(c.rank(), kMany, DType::float32).to(c.device());
+    c.all_reduce(t, op);
+    same(t, reduced_values(op, c.size(), kMany, DType::float32));
+  }
 }
 
 /// Uneven all_to_all, messages and groups; four ranks.

@@ -38,6 +38,7 @@ void run(std::string_view mode, parallel::Process& process) {
   ProcessCommunicator& c = process.communicator();
   if (mode == "collectives") {
     test::check_collectives(c);
+    test::check_large_sums(c);
     test::check_messages_and_groups(c);
     std::printf("rank %d of %d, %d of %d on this host: ok over %s\n", process.rank(),
                 process.size(), process.local_rank(), process.local_size(),

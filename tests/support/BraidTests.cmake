@@ -143,10 +143,12 @@ function(braid_test_binary module)
   # The numeric gradient checks repeat those of the first instruction set, so two random points are
   # enough for the other sets.
   set(fewer "")
+  # Cases with the tag [once] depend neither on the instruction set nor on the devices.
+  set(once "")
   foreach(isa IN LISTS BRAID_TEST_ISAS)
-    set(cases "")
+    set(cases "${once}")
     if(arg_LONG)
-      set(cases "~[.]~[${arg_LONG}]")
+      set(cases "~[.]~[${arg_LONG}]${once}")
       braid_add_test(${module}.${arg_LONG}.${isa} COMMAND ${target} "[${arg_LONG}]~[.]"
         LABELS ${module} ENVIRONMENT BRAID_ISA=${isa} BRAID_DEVICE=cpu)
     endif()
@@ -154,9 +156,10 @@ function(braid_test_binary module)
       ENVIRONMENT BRAID_ISA=${isa} BRAID_DEVICE=cpu ${fewer})
     list(APPEND names ${module}.${isa})
     set(fewer BRAID_TEST_SEEDS=2)
+    set(once "~[.]~[once]")
   endforeach()
   foreach(count IN LISTS arg_DEVICES)
-    braid_add_test(${module}.devices${count} NO_SKIP COMMAND ${target} LABELS ${module}
+    braid_add_test(${module}.devices${count} NO_SKIP COMMAND ${target} ${once} LABELS ${module}
       ENVIRONMENT BRAID_CPU_DEVICES=${count} BRAID_DEVICE=cpu)
     list(APPEND names ${module}.devices${count})
   endforeach()
