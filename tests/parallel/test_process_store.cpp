@@ -341,8 +341,10 @@ TEST_CASE("process: variables and options say who this rank is, or what is wrong
       {"0", "99999999999", "WORLD_SIZE: expected a number from 1 to 65536, got '99999999999'"},
       {"", "", "RANK: expected a number, or that it is not set, got ''"},
       {"0", "", "WORLD_SIZE: expected a number, or that it is not set, got ''"}};
-  for (const auto& [rank, size, text] : wrong)
-    CHECK_THROWS_TEXT(ArgumentError, text, with({{"RANK", rank}, {"WORLD_SIZE", size}}));
+  for (const auto& [rank, size, text] : wrong) {
+    const List variables{{"RANK", rank}, {"WORLD_SIZE", size}};
+    CHECK_THROWS_TEXT(ArgumentError, text, with(variables));
+  }
   CHECK_THROWS_TEXT(ArgumentError, "MASTER_PORT: expected a number from 1 to 65534, got '65535'",
                     with({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "65535"}}));
   // A manager of processes that does not say how many there are, and a batch file of Slurm.
@@ -372,7 +374,8 @@ TEST_CASE("process: variables and options say who this rank is, or what is wrong
                                      std::pair{Engine::nccl, "nccl"}}) {
     const std::string text =
         str("Process: engine ", name, ": expected the variables of a launcher (RANK and*got none");
-    CHECK_THROWS_TEXT(CommError, text, parallel::Process({.engine = engine}));
+    const parallel::ProcessOptions asked{.engine = engine};
+    CHECK_THROWS_TEXT(CommError, text, parallel::Process(asked));
     (void)with({{"BRAID_ENGINE", name}});
     CHECK_THROWS_TEXT(CommError, text, parallel::Process());
   }
