@@ -111,7 +111,8 @@ class FloatTree {
         size_(static_cast<std::int64_t>(size_of(dtype))),
         ranks_(ranks),
         source_(source),
-        tiles_(static_cast<std::size_t>(2 * std::bit_width(ranks - 1) * kTile * size_)) {}
+        tiles_(static_cast<std::size_t>(2 * static_cast<std::int64_t>(std::bit_width(ranks - 1)) *
+                                        kTile * size_)) {}
 
   void run(ReduceOp op, char* out, std::int64_t count) {
     for (std::int64_t at = 0; at < count; at += kTile) {
