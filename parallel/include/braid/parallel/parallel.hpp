@@ -29,6 +29,7 @@
 #include <braid/parallel/print_order.hpp>
 #include <braid/parallel/process.hpp>
 #include <braid/parallel/process_communicator.hpp>
+#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/replicate.hpp>
 #include <braid/parallel/replicated_optimizer.hpp>
 #include <braid/parallel/report.hpp>
