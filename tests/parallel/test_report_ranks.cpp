@@ -216,7 +216,8 @@ TEST_CASE("report of ranks: collectives show who waits", "[report][ranks]") {
   const trace::Recording recording{std::span<const Device>()};
   on_ranks(2, [](ProcessCommunicator& ranks) {
     if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    ranks.start_all_reduce(ones({7}), parallel::ReduceOp::sum, "bucket 3").wait();
+    ranks.start_all_reduce(ones({7}).to(ranks.device()), parallel::ReduceOp::sum, "bucket 3")
+        .wait();
   });
   const auto first = parallel::process::take_collectives(0).spans,
              second = parallel::process::take_collectives(1).spans;
@@ -234,7 +235,7 @@ TEST_CASE("report of ranks: finish gathers on rank 0", "[report][ranks]") {
   on_ranks(2, [&](ProcessCommunicator& ranks) {
     if (ranks.rank() == 1) {
       ranks.barrier();
-      ranks.all_reduce(ones({7}));
+      ranks.all_reduce(ones({7}).to(ranks.device()));
       (void)parallel::gather_ranks(ranks, {.devices = {Device()}}, trace::now);
       return;
     }
@@ -242,7 +243,7 @@ TEST_CASE("report of ranks: finish gathers on rank 0", "[report][ranks]") {
     ranks.barrier();
     {
       const auto step = recording.step();
-      ranks.all_reduce(ones({7}));
+      ranks.all_reduce(ones({7}).to(ranks.device()));
     }
     recording.finish(ranks);
   });
@@ -270,6 +271,7 @@ TEST_CASE("report of ranks: a group has the collectives of its own ranks", "[rep
     }
     auto recording = report.record({group->device()}, 4);
     { const auto step = recording.step(); }
+    synchronize(group->device());  // an emulated device ends the step's span only now
     group->barrier();
     { const auto step = recording.step(); }
     recording.finish(*group);
