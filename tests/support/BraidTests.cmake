@@ -36,7 +36,7 @@ endfunction()
 # braid_simt_tests(<name> <target> ENVIRONMENT <pairs> LABELS <labels>): registers <name>.<order>
 # for each order of threads and streams.
 function(braid_simt_tests name target)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ENVIRONMENT;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "CASES" "ENVIRONMENT;LABELS")
   math(EXPR next "${BRAID_SIMT_SEED} + 1")
   set(threads_of_forward forward)
   set(threads_of_reverse reverse)
@@ -54,7 +54,7 @@ function(braid_simt_tests name target)
       if(NOT partner STREQUAL kind)
         set(test ${name}.${kind}.streams_${partner})
       endif()
-      braid_add_test(${test} COMMAND ${target} LABELS ${arg_LABELS} simt
+      braid_add_test(${test} COMMAND ${target} ${arg_CASES} LABELS ${arg_LABELS} simt
         ENVIRONMENT BRAID_SIMT_ORDER=${threads_of_${kind}} BRAID_SIMT_STREAM_ORDER=${streams}
                     ${arg_ENVIRONMENT})
     endforeach()
@@ -169,9 +169,10 @@ function(braid_test_binary module)
   if(BRAID_CUDA STREQUAL "SIMT")
     set(random random:${BRAID_SIMT_SEED})
     foreach(count IN LISTS arg_SIMT_DEVICES)
-      braid_simt_tests(${module}.simt${count} ${target} LABELS ${module}
+      braid_simt_tests(${module}.simt${count} ${target} CASES "~[.]~[once]" LABELS ${module}
         ENVIRONMENT BRAID_SIMT_DEVICES=${count})
-      braid_add_test(${module}.logical${count} COMMAND ${target} LABELS ${module} simt
+      braid_add_test(${module}.logical${count} COMMAND ${target} "~[.]~[once]"
+        LABELS ${module} simt
         ENVIRONMENT BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=${count}
                     BRAID_SIMT_STREAM_ORDER=${random})
     endforeach()
