@@ -1,6 +1,7 @@
 #include <braid/parallel/internal/call.hpp>
 
 #include <braid/core/autograd.hpp>
+#include <braid/core/checkpoint.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
 #include <braid/core/ops/create.hpp>
@@ -76,6 +77,7 @@ Call::Call(const State& state, tree::Flat module, tree::Flat batch, const RankSh
       batch_(std::move(batch)),
       share_(share),
       random_(options_.scatter.dim, options_.scatter.dims) {
+  braid::detail::refuse_in_checkpoint("DataParallel");
   check_placement(module_, all_devices_.front());
   if (is_whole()) random_.add(batch_, {});
   else check_outermost();

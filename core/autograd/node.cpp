@@ -1,5 +1,6 @@
 #include <braid/core/autograd.hpp>
 
+#include "checkpoint.hpp"
 #include "engine.hpp"
 #include "hooks.hpp"
 #include "tensor/runtimes.hpp"
@@ -95,16 +96,41 @@ void autograd::Node::destroy() const noexcept {
   draining = false;
 }
 
+SavedTensor::SavedTensor(const Tensor& input)
+    : tensor_(input), version_(input.defined() ? input.version() : 0) {
+  if (!detail::keeps_saved()) [[unlikely]]
+    hand_over();
+}
+
 SavedTensor SavedTensor::output(const Tensor& y, std::uint32_t output_nr) {
   SavedTensor s;
   s.tensor_ = y.detach();
   s.version_ = y.version();
   s.output_nr_ = output_nr;
   s.output_ = true;
+  if (!detail::keeps_saved()) [[unlikely]]
+    s.hand_over();
   return s;
 }
 
+void SavedTensor::hand_over() {
+  if (!tensor_.defined()) return;
+  detail::Handed handed = detail::hand_over(tensor_);
+  from_ = std::move(handed.from);
+  index_ = handed.index;
+  if (!handed.keep) tensor_ = {};
+}
+
+void SavedTensor::take_back() const {
+  const bool history = grad_enabled();
+  if (tensor_.defined() && (history_ || !history)) return;
+  tensor_ = from_->take(index_, history);
+  history_ = history;
+}
+
 Tensor SavedTensor::get() const {
+  if (from_) [[unlikely]]
+    take_back();
   if (!tensor_.defined()) return {};
   if (tensor_.version() != version_)
     throw AutogradError(str("backward: expected a saved tensor of shape ", tensor_.shape(),

@@ -1,6 +1,7 @@
 // Batch norm: normalises each channel with the statistics of the batch, or with running statistics.
 #include <mutex>
 
+#include <braid/core/checkpoint.hpp>
 #include <braid/core/internal/kernel_args/norm.hpp>
 
 #include "norm.hpp"
@@ -57,7 +58,7 @@ void update(const RunningStatistics& running, const Tensor& mean, const Tensor& 
   const Tensor& first = running.mean.defined()  ? running.mean
                         : running.var.defined() ? running.var
                                                 : running.num_batches_tracked;
-  if (!first.defined()) return;
+  if (!first.defined() || detail::recomputing()) return;
   const NoGrad guard;
   const std::lock_guard lock(first.storage()->mutex());
   double factor = running.momentum.value_or(0);

@@ -34,6 +34,12 @@ std::pair<std::int64_t, std::int64_t> whole_numbers_of(DType dtype) {
   }
 }
 
+/// The seed of the thread's random ops.
+std::uint64_t seed_of_thread() noexcept {
+  const RandomScope* const scope = thread_state().random;
+  return scope ? scope->seed() : initial_seed();
+}
+
 Tensor fill_random(const char* op, RandomKind kind, const Shape& shape,
                    const TensorOptions& options, DType natural, double low, double high,
                    std::int64_t ilow, std::int64_t ihigh) {
@@ -42,7 +48,7 @@ Tensor fill_random(const char* op, RandomKind kind, const Shape& shape,
     throw DTypeError(str(op, ": expected a floating point type, got ", dtype));
   Tensor t = make_tensor(shape, dtype, ops::device_of(options));
   RandomArgs args{kind, dtype, t.id()->data(), t.numel(), 0, 0, low, high, ilow, ihigh};
-  args.seed = options.seed.value_or(initial_seed());
+  args.seed = options.seed.value_or(seed_of_thread());
   args.stream = options.seed ? 0 : next_random_stream();
   if (t.numel()) launch(op, t.device(), &KernelTable::random, args);
   return options.requires_grad ? t.requires_grad_() : t;
@@ -66,8 +72,9 @@ std::uint64_t next_random_stream() noexcept {
   return forward->take() + (forward->part().index << 48);
 }
 
-RandomScope::RandomScope(std::uint64_t first, const Part& part) noexcept
-    : first_(first), part_(part), before_(thread_state().random) {
+RandomScope::RandomScope(std::uint64_t first, const Part& part,
+                         std::optional<std::uint64_t> seed) noexcept
+    : first_(first), seed_(seed), part_(part), before_(thread_state().random) {
   thread_state().random = this;
 }
 RandomScope::~RandomScope() { thread_state().random = before_; }
@@ -82,7 +89,7 @@ RandomKey key_along(int dim, std::int64_t rows) {
   if (!forward) return {initial_seed(), next_random_stream(), dim, 0};
   const RandomScope::Part& part = forward->part();
   const bool fits = part.rows > 0 && rows % part.rows == 0;
-  return {initial_seed(), forward->take(), dim, fits ? part.first_row * (rows / part.rows) : 0};
+  return {forward->seed(), forward->take(), dim, fits ? part.first_row * (rows / part.rows) : 0};
 }
 
 }  // namespace

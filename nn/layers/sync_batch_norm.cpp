@@ -1,5 +1,6 @@
 #include <mutex>
 
+#include <braid/core/checkpoint.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/norm.hpp>
@@ -63,7 +64,7 @@ Tensor detail::BatchNorm::apply_synchronised(const char* name, const Tensor& x) 
   if (weight.defined()) y = y * channels_of(weight.to(wide.dtype()), rank);
   if (bias.defined()) y = y + channels_of(bias.to(wide.dtype()), rank);
 
-  if (training && running_mean.defined()) {
+  if (training && running_mean.defined() && !braid::detail::recomputing()) {
     const NoGrad guard;
     const std::lock_guard lock(running_mean.storage()->mutex());
     num_batches_tracked.add_(1);

@@ -1,5 +1,7 @@
 #include "primitives/replica_group.hpp"
 
+#include <braid/core/checkpoint.hpp>
+
 #include "primitives/broadcast.hpp"
 #include "primitives/serial_executor.hpp"
 
@@ -104,12 +106,14 @@ void Rendezvous::add_tensors() {
 }
 
 std::vector<Tensor> Rendezvous::all_reduce(std::size_t rank, std::vector<Tensor> tensors) {
+  braid::detail::refuse_in_checkpoint("ReplicaGroup::all_reduce");
   return meet(
       rank, What::tensors, [&](std::size_t i) { tensors_[i] = std::move(tensors); },
       [&] { add_tensors(); }, [&](std::size_t i) { return std::move(tensors_[i]); });
 }
 
 double Rendezvous::all_reduce(std::size_t rank, double value) {
+  braid::detail::refuse_in_checkpoint("ReplicaGroup::all_reduce");
   return meet(
       rank, What::number, [&](std::size_t i) { values_[i] = value; },
       [&] {

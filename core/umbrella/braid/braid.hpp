@@ -3,6 +3,7 @@
 // All of Braid. Only for programs: a module includes <braid/MODULE/name.hpp> of the modules that it
 // may use.
 #include <braid/core/autograd.hpp>
+#include <braid/core/checkpoint.hpp>
 #include <braid/core/collate.hpp>
 #include <braid/core/device.hpp>
 #include <braid/core/dtype.hpp>

@@ -196,23 +196,41 @@ class Needs {
   autograd::Node* node_;
 };
 
-/// A tensor saved for backward. get() throws AutogradError if it was changed in place since.
+namespace autograd {
+
+/// The saved tensors of a function that can compute them again (checkpoint.hpp).
+class Recomputed : public RefCounted {
+ public:
+  virtual ~Recomputed() = default;
+  /// Returns a saved tensor; with `history` it is part of the graph of the second call.
+  virtual Tensor take(std::uint32_t index, bool history) = 0;
+  virtual void destroy() const noexcept = 0;
+};
+
+}  // namespace autograd
+
+/// A tensor saved for backward. get() throws AutogradError if it was changed in place since. Inside
+/// of checkpoint it keeps no tensor; get() then computes it again.
 class SavedTensor {
  public:
   SavedTensor() noexcept = default;
   /// Saves an input of the op.
-  explicit SavedTensor(const Tensor& input)
-      : tensor_(input), version_(input.defined() ? input.version() : 0) {}
+  explicit SavedTensor(const Tensor& input);
   /// Saves an output of the op. It is stored without its node, to avoid a reference cycle; get()
   /// attaches the node again while the node runs.
   static SavedTensor output(const Tensor& y, std::uint32_t output_nr = 0);
   [[nodiscard]] Tensor get() const;
 
  private:
-  Tensor tensor_;
+  void hand_over();
+  void take_back() const;
+  mutable Tensor tensor_;
   std::uint64_t version_ = 0;
+  Ref<autograd::Recomputed> from_;  // null if the tensor is kept
+  std::uint32_t index_ = 0;         // the number that from_ knows it by
   std::uint32_t output_nr_ = 0;
   bool output_ = false;
+  mutable bool history_ = false;  // whether tensor_ was computed again with its history
 };
 
 namespace detail {

@@ -48,7 +48,9 @@ class RandomScope {
     int dim = 0;                           ///< the dim along which the batch is split
     std::int64_t first_row = 0, rows = 0;  ///< the rows of this part
   };
-  RandomScope(std::uint64_t first, const Part& part) noexcept;
+  /// The seed is that of the generator at the time of each op, unless one is given.
+  RandomScope(std::uint64_t first, const Part& part,
+              std::optional<std::uint64_t> seed = {}) noexcept;
   ~RandomScope();
   RandomScope(const RandomScope&) = delete;
   RandomScope& operator=(const RandomScope&) = delete;
@@ -60,9 +62,13 @@ class RandomScope {
     return used_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] const Part& part() const noexcept { return part_; }
+  [[nodiscard]] std::uint64_t first() const noexcept { return first_; }
+  /// The seed of the ops in this scope.
+  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_ ? *seed_ : initial_seed(); }
 
  private:
   std::uint64_t first_;
+  std::optional<std::uint64_t> seed_;
   std::atomic<std::uint64_t> used_{0};  // threads that this one starts may draw too
   Part part_;
   RandomScope* before_;

@@ -1,0 +1,178 @@
+// Activation checkpointing. During the first call of a function, each SavedTensor of its thread gets
+// a number instead of a tensor. When a node's backward asks for one, the function runs again, and
+// the SavedTensors of this second call, which come in the same order, hand over their tensors.
+#include <braid/core/checkpoint.hpp>
+
+#include <mutex>
+
+#include "checkpoint.hpp"
+
+namespace braid {
+namespace detail {
+namespace {
+
+/// What a saved tensor must look like when it is computed again.
+struct Expected {
+  Shape shape;
+  DType dtype;
+  Device device;
+};
+
+class CheckpointFrame;
+
+/// What the tensors that a thread saves are for. Null: they are kept as usual.
+struct Run {
+  CheckpointFrame* frame = nullptr;
+  bool again = false;     // the frame's second call
+  bool history = false;   // recorded, for gradients of gradients
+  bool repeated = false;  // all that is computed has been computed before
+};
+thread_local Run* run = nullptr;
+
+/// Sets the thread's run while it exists.
+class RunScope {
+ public:
+  explicit RunScope(Run& mine) noexcept : before_(std::exchange(run, &mine)) {}
+  ~RunScope() { run = before_; }
+  RunScope(const RunScope&) = delete;
+  RunScope& operator=(const RunScope&) = delete;
+
+ private:
+  Run* before_;
+};
+
+/// Where the random numbers of the first call begin.
+struct RandomStart {
+  std::uint64_t seed, first;
+  RandomScope::Part part;
+};
+
+RandomStart random_start() {
+  if (const RandomScope* const scope = thread_state().random)
+    return {scope->seed(), scope->first() + scope->used(), scope->part()};
+  return {initial_seed(), random_state().stream, {}};
+}
+
+/// The saved tensors of one checkpointed call.
+class CheckpointFrame final : public autograd::Recomputed {
+ public:
+  explicit CheckpointFrame(std::function<void()> again)
+      : again_(std::move(again)), state_(thread_state()), random_(random_start()) {}
+
+  [[nodiscard]] const RandomStart& random() const noexcept { return random_; }
+
+  /// Notes that the first call saves such a tensor; returns its number.
+  std::uint32_t expect(const Tensor& t) {
+    expected_.push_back({t.shape(), t.dtype(), t.device()});
+    return static_cast<std::uint32_t>(expected_.size() - 1);
+  }
+
+  /// Takes the next tensor of the second call.
+  void put(const Tensor& t, bool history) {
+    if (next_ < expected_.size()) {
+      const Expected& first = expected_[next_];
+      if (t.shape() != first.shape || t.dtype() != first.dtype || t.device() != first.device)
+        throw AutogradError(str("checkpoint: expected the function to save ", first.dtype, " ",
+                                first.shape, " on ", first.device, " as tensor ", next_,
+                                " again, got ", t.dtype(), " ", t.shape(), " on ", t.device(),
+                                "; it must compute the same in both calls"));
+      tensors_[next_] = history ? t : t.detach();
+    }
+    ++next_;
+  }
+
+  Tensor take(std::uint32_t index, bool history) override {
+    const std::lock_guard lock(mutex_);
+    if (tensors_.empty() || !tensors_[index].defined() || (history && !history_)) compute(history);
+    return std::move(tensors_[index]);
+  }
+
+  void destroy() const noexcept override { delete this; }
+
+ private:
+  void compute(bool history) {
+    tensors_.assign(expected_.size(), {});
+    next_ = 0;
+    history_ = history;
+    try {
+      ThreadState state = state_;
+      state.grad_enabled = true;
+      state.streams = thread_state().streams;
+      state.context = nullptr;
+      struct Restore {
+        ThreadState before;
+        ~Restore() { thread_state() = before; }
+      } const restore{std::exchange(thread_state(), state)};
+      const RandomScope random(random_.first, random_.part, random_.seed);
+      Run mine{this, true, history, true};
+      const RunScope scope(mine);
+      again_();
+      if (next_ != expected_.size())
+        throw AutogradError(str("checkpoint: expected the function to save ", expected_.size(),
+                                " tensors again, got ", next_,
+                                "; it must compute the same in both calls"));
+    } catch (...) {
+      tensors_.clear();
+      throw;
+    }
+  }
+
+  std::function<void()> again_;
+  ThreadState state_;  // of the first call; its pointers are not used
+  RandomStart random_;
+  std::mutex mutex_;  // nodes of several devices may ask at the same time
+  std::vector<Expected> expected_;
+  std::vector<Tensor> tensors_;
+  std::size_t next_ = 0;
+  bool history_ = false;
+};
+
+}  // namespace
+
+bool recomputing() noexcept { return run && run->repeated; }
+
+struct CheckpointScope::State {
+  Ref<CheckpointFrame> frame;
+  Run mine;
+  RunScope scope;
+  std::optional<RandomScope> random;  // so that other threads' draws do not come between
+  explicit State(std::function<void()> again)
+      : frame(new CheckpointFrame(std::move(again))),
+        mine{frame.get(), false, false, recomputing()},
+        scope(mine) {
+    if (!thread_state().random)
+      random.emplace(frame->random().first, frame->random().part, frame->random().seed);
+  }
+  ~State() {
+    if (random) skip_random_streams(random->used());
+  }
+};
+
+CheckpointScope::CheckpointScope(std::function<void()> again)
+    : state_(grad_enabled() ? std::make_unique<State>(std::move(again)) : nullptr) {}
+CheckpointScope::~CheckpointScope() = default;
+
+Tensor CheckpointArgument::get() const {
+  Tensor t = saved_.get();
+  if (requires_grad_ && !t.requires_grad()) t = t.detach().requires_grad_();
+  return t;
+}
+
+void refuse_in_checkpoint(const char* op) {
+  if (run)
+    throw AutogradError(str(op,
+                            ": expected a call outside of checkpoint, got one inside: the other "
+                            "threads would not take part when it is computed again"));
+}
+
+bool keeps_saved() noexcept { return !run; }
+
+Handed hand_over(const Tensor& t) {
+  if (!run->again) return {Ref<autograd::Recomputed>(run->frame), run->frame->expect(t), false};
+  run->frame->put(t, run->history);
+  return {{}, 0, run->history};
+}
+
+}  // namespace detail
+
+}  // namespace braid

@@ -1,0 +1,18 @@
+#pragma once
+// What SavedTensor asks of a checkpointed call.
+#include <braid/core/autograd.hpp>
+
+namespace braid::detail {
+
+/// True if the tensors that the thread's ops save are kept, as usual.
+[[nodiscard]] bool keeps_saved() noexcept;
+
+struct Handed {
+  Ref<autograd::Recomputed> from;  ///< where to ask for the tensor; null in the second call
+  std::uint32_t index;
+  bool keep;  ///< whether the SavedTensor keeps the tensor nevertheless
+};
+/// Hands a tensor that is to be saved over to the thread's checkpointed call.
+[[nodiscard]] Handed hand_over(const Tensor& t);
+
+}  // namespace braid::detail

@@ -1,0 +1,105 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/random.hpp>
+#include <braid/core/tree.hpp>
+
+// Activation checkpointing: memory is saved by computing a part of the forward twice.
+namespace braid {
+
+namespace detail {
+
+/// True on a thread that computes a checkpointed function again. Layers must not update statistics
+/// then: the first forward has done so.
+[[nodiscard]] bool recomputing() noexcept;
+/// Throws AutogradError on a thread that runs a checkpointed function: for operations that wait for
+/// other threads, which would not take part when the function is computed again.
+void refuse_in_checkpoint(const char* op);
+
+/// While it exists, tensors that ops of this thread save for backward are not kept. `again` computes
+/// them; with `history` set, the results are recorded for gradients of gradients.
+class CheckpointScope {
+ public:
+  explicit CheckpointScope(std::function<void()> again);
+  ~CheckpointScope();
+  CheckpointScope(const CheckpointScope&) = delete;
+  CheckpointScope& operator=(const CheckpointScope&) = delete;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;  // null if nothing is recorded
+};
+
+/// A tensor argument of a checkpointed function, kept for the second call.
+class CheckpointArgument {
+ public:
+  CheckpointArgument(const Tensor& t)
+      : saved_(t), requires_grad_(t.defined() && t.requires_grad()) {}
+  [[nodiscard]] Tensor get() const;
+
+ private:
+  SavedTensor saved_;
+  bool requires_grad_;
+};
+
+template <class T> struct KeptArgument {
+  static_assert(!tree::detail::Holds<T> || std::is_same_v<T, std::vector<Tensor>>,
+                "braid: checkpoint takes Tensors, vectors of them and numbers as arguments. A copy "
+                "of a model would be a model of its own: let the function capture it by reference");
+  T value;
+  [[nodiscard]] const T& get() const { return value; }
+};
+template <> struct KeptArgument<Tensor> {
+  CheckpointArgument value;
+  [[nodiscard]] Tensor get() const { return value.get(); }
+};
+
+}  // namespace detail
+
+/// Calls f(args...) without keeping what its ops save for backward. The first backward that needs
+/// one of these tensors calls f again, with the same arguments and the same random numbers. So a
+/// net of n such parts needs the memory of one part and of n inputs, for one more forward.
+///
+/// f         an lvalue is referred to and must live until backward: a layer, for example. An rvalue
+///           is moved into the graph. Both calls must do the same. Layers in it count as called
+///           once: the second call does not change BatchNorm's statistics
+/// args      tensors, vectors of tensors, numbers
+/// Returns   what f returns
+/// Gradient  as without checkpoint, to the last bit; also of higher order
+/// Throws    what f throws. backward() throws AutogradError if the second call saves other tensors
+///           than the first, or if an argument or a parameter was changed in place between them
+/// Threads   a call of DataParallel inside f, or a layer that sums over replicas, throws
+///           AutogradError. Put checkpoint inside the replicas' module instead
+/// Source    Chen, Xu, Zhang, Guestrin 2016, Training Deep Nets with Sublinear Memory Cost
+///
+///     struct Net : nn::Module {
+///       std::vector<Block> blocks = std::vector<Block>(12);
+///       Tensor operator()(Tensor x) const {
+///         for (const Block& block : blocks) x = checkpoint(block, x);
+///         return x;
+///       }
+///       BRAID_FIELDS(blocks)
+///     };
+template <class F, class... Args>
+  requires std::is_invocable_v<F&, const std::decay_t<Args>&...>
+auto checkpoint(F&& f, const Args&... args) {
+  using Function = std::conditional_t<std::is_lvalue_reference_v<F>, F, std::decay_t<F>>;
+  struct Call {
+    Function f;
+    std::tuple<detail::KeptArgument<std::decay_t<Args>>...> args;
+  };
+  const std::shared_ptr<Call> call(new Call{std::forward<F>(f), {{args}...}});
+  const detail::CheckpointScope scope([call] {
+    std::apply([&](const auto&... kept) { (void)std::invoke(call->f, kept.get()...); }, call->args);
+  });
+  return std::invoke(call->f, args...);
+}
+
+}  // namespace braid
