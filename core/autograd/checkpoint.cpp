@@ -28,6 +28,7 @@ struct Run {
   bool repeated = false;  // all that is computed has been computed before
 };
 thread_local Run* run = nullptr;
+thread_local std::shared_ptr<const void> surroundings;  // that functions may refer to
 
 /// Sets the thread's run while it exists.
 class RunScope {
@@ -104,6 +105,7 @@ class CheckpointFrame final : public autograd::Recomputed {
         ~Restore() { thread_state() = before; }
       } const restore{std::exchange(thread_state(), state)};
       const RandomScope random(random_.first, random_.part, random_.seed);
+      const KeepForCheckpoint keep(surroundings_);
       Run mine{this, true, history, true};
       const RunScope scope(mine);
       again_();
@@ -118,6 +120,7 @@ class CheckpointFrame final : public autograd::Recomputed {
   }
 
   std::function<void()> again_;
+  std::shared_ptr<const void> surroundings_ = surroundings;
   ThreadState state_;  // of the first call; its pointers are not used
   RandomStart random_;
   std::mutex mutex_;  // nodes of several devices may ask at the same time
@@ -152,7 +155,11 @@ CheckpointScope::CheckpointScope(std::function<void()> again)
     : state_(grad_enabled() ? std::make_unique<State>(std::move(again)) : nullptr) {}
 CheckpointScope::~CheckpointScope() = default;
 
-Tensor CheckpointArgument::get() const {
+KeepForCheckpoint::KeepForCheckpoint(std::shared_ptr<const void> object) noexcept
+    : before_(std::exchange(surroundings, std::move(object))) {}
+KeepForCheckpoint::~KeepForCheckpoint() { surroundings = std::move(before_); }
+
+Tensor KeptTensor::get() const {
   Tensor t = saved_.get();
   if (requires_grad_ && !t.requires_grad()) t = t.detach().requires_grad_();
   return t;

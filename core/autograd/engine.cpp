@@ -11,6 +11,7 @@
 #include <atomic>
 #include <mutex>
 
+#include <braid/core/autocast.hpp>
 #include <braid/core/internal/worker.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/trace.hpp>
@@ -135,6 +136,7 @@ void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures
 
 void Engine::run_nodes(std::span<const Tensor> captures) {
   const GradMode mode(create_);
+  const Autocast as_recorded(DType::bfloat16, false);
   const Inside inside(this);
   const detail::Joins::Scope joins(joins_);
   feed_sinks();

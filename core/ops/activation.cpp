@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/activation.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
@@ -142,6 +143,10 @@ Tensor silu(const Tensor& x) {
   return activate({"silu", "silu_backward", ActivationOp::silu, 0, 0, 0, silu_second}, x);
 }
 Tensor softplus(const Tensor& x, double beta, double threshold) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return softplus(full(x), beta, threshold);
+  }
   check_scale("softplus", "beta", beta);
   return activate({"softplus", "softplus_backward", ActivationOp::softplus, beta, threshold, 0,
                    softplus_second},

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/attention.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
@@ -233,6 +234,11 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                                     std::optional<double> scale) {
   using namespace ops;
   const char* op = "scaled_dot_product_attention";
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return scaled_dot_product_attention(low(q), low(k), low(v), low(mask), dropout_p, is_causal,
+                                        scale);
+  }
   check_floating(op, q);
   for (const Tensor* t : {&k, &v}) {
     check_device(op, q, *t);
@@ -275,6 +281,10 @@ Tensor packed_attention(const Tensor& packed, const Tensor& mask, double dropout
                         std::optional<double> scale) {
   using namespace ops;
   const char* op = "packed_attention";
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return packed_attention(low(packed), low(mask), dropout_p, is_causal, scale);
+  }
   check_floating(op, packed);
   if (packed.dim() != 5 || packed.shape()[2] != 3)
     throw ShapeError(str(op, ": expected qkv [batch, n, 3, heads, width], got ", packed.shape()));

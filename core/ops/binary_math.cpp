@@ -1,6 +1,7 @@
 // Mathematical functions of two tensors: powers, angles, remainders, logarithms.
 #include <cmath>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/binary.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
@@ -48,6 +49,10 @@ Tensor zero_where(const Tensor& mask, const Tensor& g) { return where(mask, 0.0,
 }  // namespace
 
 Tensor pow(const Tensor& a, const Tensor& b) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return pow(full(a), full(b));
+  }
   const ops::Pair p("pow", a, b);
   check_numbers("pow", a, b);
   return of_two(
@@ -59,6 +64,10 @@ Tensor pow(const Tensor& a, const Tensor& b) {
 }
 
 Tensor pow(const Scalar& base, const Tensor& b) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return pow(base, full(b));
+  }
   const Tensor x = ops::for_scalar(b, base);
   if (!is_floating(x.dtype())) return pow(ops::filled({}, base, x.dtype(), x.device()), x);
   const double a = base.to_double();

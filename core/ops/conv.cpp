@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/conv.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/reduce.hpp>
@@ -312,6 +313,10 @@ ConvPadding::ConvPadding(const char* word) {
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return conv2d(low(x), low(weight), low(bias), options);
+  }
   check_operands("conv2d", x, weight, bias, weight.dim() > 0 ? weight.shape()[0] : 0);
   return as_images("conv2d", x, weight, bias, 2,
                    [&](const Call& call) { return conv_images(call, options); });
@@ -319,6 +324,10 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv1dOptions& options) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return conv1d(low(x), low(weight), low(bias), options);
+  }
   check_operands("conv1d", x, weight, bias, weight.dim() > 0 ? weight.shape()[0] : 0);
   Conv2dOptions o{.stride = {1, options.stride},
                   .padding = options.padding,
@@ -331,6 +340,10 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& options) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return conv_transpose2d(low(x), low(weight), low(bias), options);
+  }
   check_operands("conv_transpose2d", x, weight, bias,
                  weight.dim() > 1 ? all_channels(weight.shape()[1], options.groups) : 0);
   return as_images("conv_transpose2d", x, weight, bias, 2,
@@ -339,6 +352,10 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose1dOptions& options) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return conv_transpose1d(low(x), low(weight), low(bias), options);
+  }
   check_operands("conv_transpose1d", x, weight, bias,
                  weight.dim() > 1 ? all_channels(weight.shape()[1], options.groups) : 0);
   const ConvTranspose2dOptions o{.stride = {1, options.stride},

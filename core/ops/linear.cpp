@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/reduce.hpp>
 
@@ -77,6 +78,10 @@ Tensor linear_rows(const char* op, const Tensor& x, const Tensor& weight, const 
 /// The same for x of any rank, whose leading dims become rows. Checks the operands.
 Tensor linear_with(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                    Activation activation) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return linear_with(op, low(x), low(weight), low(bias), activation);
+  }
   ops::check_matmul(op, x, weight);
   if (weight.dim() != 2)
     throw ShapeError(str(op, ": expected weight [out, in], got ", weight.shape()));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/loss.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
@@ -183,6 +184,10 @@ Tensor soft_rows(const Tensor& logits, const Tensor& target, const CrossEntropyO
 /// Returns the loss with the given reduction and, if `wants_total`, the divisor of the mean.
 RowLoss cross_entropy_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o,
                          bool wants_total) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return cross_entropy_of(full(logits), full(target), o, wants_total);
+  }
   check_logits("cross_entropy", logits, target, o.weight);
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
     throw ArgumentError(
@@ -259,6 +264,10 @@ LossSum cross_entropy(SumAndCount, const Tensor& logits, const Tensor& target,
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels, const NllOptions& options) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return nll_loss(full(log_probabilities), labels, options);
+  }
   const RowLoss each = nll_each(log_probabilities, labels, options);
   if (options.reduction == Reduction::none) return each.loss.reshape(labels.shape());
   return options.reduction == Reduction::sum ? sum(each.loss) : sum(each.loss) / sum(each.total);
@@ -266,11 +275,19 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels, const Nll
 
 LossSum nll_loss(SumAndCount, const Tensor& log_probabilities, const Tensor& labels,
                  const NllOptions& options) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return nll_loss(sum_and_count, full(log_probabilities), labels, options);
+  }
   const RowLoss each = nll_each(log_probabilities, labels, options);
   return {sum(each.loss), sum(each.total.to(wide(each.total.dtype())))};
 }
 
 Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return mse_loss(full(a), full(b), reduction);
+  }
   ops::check_floating("mse_loss", a);
   ops::check_device("mse_loss", a, b);
   ops::check_dtype("mse_loss", a, b);
@@ -297,6 +314,10 @@ Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
 }
 
 LossSum mse_loss(SumAndCount, const Tensor& a, const Tensor& b) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return mse_loss(sum_and_count, full(a), full(b));
+  }
   Tensor loss = mse_loss(a, b, Reduction::sum);
   return {loss, number(static_cast<double>(a.numel()), wide(a.dtype()), a.device())};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
 #include "matmul.hpp"
@@ -213,6 +214,10 @@ Shape joined(const Shape& a, const Shape& b) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return matmul(low(a), low(b));
+  }
   ops::check_matmul("matmul", a, b);
   if (a.dim() == 0 || b.dim() == 0)
     throw ShapeError(
@@ -242,12 +247,20 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return mm(low(a), low(b));
+  }
   check_operands("mm", a, b, 2, 2);
   check_inner("mm", a, b, a.shape()[1], b.shape()[0]);
   return matmul(a, b);
 }
 
 Tensor bmm(const Tensor& a, const Tensor& b) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return bmm(low(a), low(b));
+  }
   check_operands("bmm", a, b, 3, 3);
   if (a.shape()[0] != b.shape()[0])
     throw ShapeError(str("bmm: expected batches of one size, got ", a.shape(), " and ", b.shape()));
@@ -256,12 +269,20 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mv(const Tensor& a, const Tensor& b) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return mv(low(a), low(b));
+  }
   check_operands("mv", a, b, 2, 1);
   check_inner("mv", a, b, a.shape()[1], b.shape()[0]);
   return matmul(a, b);
 }
 
 Tensor dot(const Tensor& a, const Tensor& b) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return dot(low(a), low(b));
+  }
   check_operands("dot", a, b, 1, 1);
   check_inner("dot", a, b, a.shape()[0], b.shape()[0]);
   return matmul(a, b);
@@ -275,6 +296,10 @@ Tensor outer(const Tensor& a, const Tensor& b) {
 }
 
 Tensor tensordot(const Tensor& a, const Tensor& b, const IntList& dims_a, const IntList& dims_b) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return tensordot(low(a), low(b), dims_a, dims_b);
+  }
   check_operands("tensordot", a, b, a.dim(), b.dim());
   if (dims_a.size() != dims_b.size())
     throw ArgumentError(
@@ -301,6 +326,10 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const IntList& dims_a, const 
 }
 
 Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t dims) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    return tensordot(low(a), low(b), dims);
+  }
   if (dims < 0) throw ArgumentError(str("tensordot: expected dims >= 0, got ", dims));
   if (dims > a.dim() || dims > b.dim())
     throw ShapeError(str("tensordot: expected tensors of rank >= ", dims, ", got ", a.shape(),

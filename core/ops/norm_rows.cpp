@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/norm.hpp>
 
 #include "norm.hpp"
@@ -103,17 +104,29 @@ double epsilon_of(DType t) {
 
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
                   const Tensor& bias, double eps) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return layer_norm(full(x), normalized_shape, full(weight), full(bias), eps);
+  }
   return ops::norm_last("layer_norm", x, normalized_shape, weight, bias, true, eps);
 }
 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return rms_norm(full(x), normalized_shape, full(weight), eps);
+  }
   return ops::norm_last("rms_norm", x, normalized_shape, weight, {}, false,
                         eps.value_or(ops::epsilon_of(x.dtype())));
 }
 
 Tensor group_norm(const Tensor& x, std::int64_t num_groups, const Tensor& weight,
                   const Tensor& bias, double eps) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return group_norm(full(x), num_groups, full(weight), full(bias), eps);
+  }
   const char* op = "group_norm";
   ops::check_floating(op, x);
   if (x.dim() < 2) throw ShapeError(str(op, ": expected x [n, channels, ..], got ", x.shape()));

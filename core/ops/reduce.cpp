@@ -1,5 +1,6 @@
 #include <braid/core/ops/reduce.hpp>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/reduce.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
@@ -68,6 +69,10 @@ Tensor arg_extreme(const char* op, ReduceOp kind, const Tensor& x, std::int64_t 
 }  // namespace
 
 Tensor sum(const Tensor& x, const IntList& dims, bool keepdim) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return sum(full(x), dims, keepdim);
+  }
   const Plan plan("sum", x, dims);
   Tensor y = reduce("sum", ReduceOp::sum, x, plan, keepdim, sum_type(x.dtype()), 1);
   if (!needs_grad({x})) return y;

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/gemm.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
@@ -214,14 +215,16 @@ States states_of(const char* op, RnnInputs in) {
   for (std::size_t i = 0; i < inputs.size(); ++i) saved[i] = SavedTensor(inputs[i]);
   record_many(op, inputs, outputs, l.in.x.device(),
               [op, kind = l.in.kind, reverse = l.in.reverse, lengths = SavedTensor(l.in.lengths),
-               saved, gates = kept.gates, hidden_gates = kept.hidden_gates, h = SavedTensor(kept.h),
+               saved, gates = SavedTensor(kept.gates),
+               hidden_gates = SavedTensor(kept.hidden_gates), h = SavedTensor(kept.h),
                c = SavedTensor(kept.c)](std::span<const Tensor> dy, Needs needs) -> Grads {
                 RnnInputs again{kind,           saved[0].get(), saved[1].get(), saved[2].get(),
                                 saved[3].get(), saved[4].get(), saved[5].get(), saved[6].get(),
                                 lengths.get(),  reverse};
                 if (grad_enabled()) return rnn_recorded_grads(again, dy[0], dy[1]);
                 return run_backward(Layer(op, std::move(again)),
-                                    {gates, hidden_gates, h.get(), c.get()}, dy[0], dy[1], needs);
+                                    {gates.get(), hidden_gates.get(), h.get(), c.get()}, dy[0],
+                                    dy[1], needs);
               });
   return y;
 }
@@ -257,6 +260,11 @@ Tensor checked_lengths(const char* op, const Tensor& lengths, const Tensor& x) {
 
 LstmResult recurrent(const char* op, RnnKind kind, const Tensor& x, const Tensor& h_0,
                      const Tensor& c_0, const RnnWeights& w, const RnnOptions& options) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return recurrent(op, kind, full(x), full(h_0), full(c_0),
+                     {full(w.w_ih), full(w.w_hh), full(w.b_ih), full(w.b_hh)}, options);
+  }
   check_floating(op, x);
   if (x.dim() != 3)
     throw ShapeError(str(op, ": expected x [steps, batch, inputs], got ", x.shape()));

@@ -2,6 +2,7 @@
 // opposite direction, and so are the gradients of these.
 #include <braid/core/ops/scan.hpp>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/scan.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
@@ -80,14 +81,26 @@ template <class F> Tensor along(const char* op, const Tensor& x, std::int64_t di
 }  // namespace
 
 Tensor cumsum(const Tensor& x, std::int64_t dim) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return cumsum(full(x), dim);
+  }
   return along("cumsum", x, dim, [](const Tensor& t, int d) { return running_sum(t, d, false); });
 }
 
 Tensor cumprod(const Tensor& x, std::int64_t dim) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return cumprod(full(x), dim);
+  }
   return along("cumprod", x, dim, [](const Tensor& t, int d) { return running_product(t, d); });
 }
 
 Tensor prod(const Tensor& x, const IntList& dims, bool keepdim) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return prod(full(x), dims, keepdim);
+  }
   const ops::ReducedDims plan("prod", x, dims);
   const Shape shape = keepdim ? plan.kept_dims : plan.kept;
   if (plan.count == 0) return add(sum(x, dims, keepdim), 1);

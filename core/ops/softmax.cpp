@@ -1,5 +1,6 @@
 #include <braid/core/ops/softmax.hpp>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/softmax.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/reduce.hpp>
@@ -51,6 +52,10 @@ Tensor softmax_last(const char* op, const Tensor& a, bool log) {
 }
 
 Tensor softmax_along(const char* op, const Tensor& x, std::int64_t dim, bool log) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return softmax_along(op, full(x), dim, log);
+  }
   check_floating(op, x);
   if (x.dim() == 0) throw ShapeError(str(op, ": expected rank >= 1, got rank 0"));
   const int d = wrap_dim(op, dim, x.dim());

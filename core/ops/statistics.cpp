@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/reduce.hpp>
 
@@ -91,6 +92,10 @@ VarMean detail::var_mean(const Tensor& x, const IntList& dims, double correction
 }
 
 Tensor logsumexp(const Tensor& x, const IntList& dims, bool keepdim) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return logsumexp(full(x), dims, keepdim);
+  }
   ops::check_floating("logsumexp", x);
   const ops::ReducedDims plan("logsumexp", x, dims);
   const auto forward = [&] {
@@ -112,6 +117,10 @@ Tensor logsumexp(const Tensor& x, const IntList& dims, bool keepdim) {
 }
 
 Tensor norm(const Tensor& x, double p, const IntList& dims, bool keepdim) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return norm(full(x), p, dims, keepdim);
+  }
   ops::check_floating("norm", x);
   if (std::isnan(p)) throw ArgumentError("norm: expected a number p, got nan");
   const ops::ReducedDims plan("norm", x, dims);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
 #include "images.hpp"
@@ -71,7 +72,7 @@ Tensor square(const Tensor& x) {
 }
 
 Tensor exp(const Tensor& a) {
-  const Tensor x = ops::as_floating(a);
+  const Tensor x = detail::in_full_precision(ops::as_floating(a));
   Tensor y = unary("exp", UnaryOp::exp, x);
   if (!needs_grad({x})) return y;
   return record("exp", {x}, y,
@@ -79,7 +80,7 @@ Tensor exp(const Tensor& a) {
 }
 
 Tensor log(const Tensor& a) {
-  const Tensor x = ops::as_floating(a);
+  const Tensor x = detail::in_full_precision(ops::as_floating(a));
   Tensor y = unary("log", UnaryOp::log, x);
   if (!needs_grad({x})) return y;
   return record("log", {x}, y,
@@ -96,7 +97,7 @@ Tensor sqrt(const Tensor& a) {
 }
 
 Tensor rsqrt(const Tensor& a) {
-  const Tensor x = ops::as_floating(a);
+  const Tensor x = detail::in_full_precision(ops::as_floating(a));
   Tensor y = unary("rsqrt", UnaryOp::rsqrt, x);
   if (!needs_grad({x})) return y;
   return record("rsqrt", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads {
@@ -106,7 +107,7 @@ Tensor rsqrt(const Tensor& a) {
 }
 
 Tensor reciprocal(const Tensor& a) {
-  const Tensor x = ops::as_floating(a);
+  const Tensor x = detail::in_full_precision(ops::as_floating(a));
   Tensor y = unary("reciprocal", UnaryOp::reciprocal, x);
   if (!needs_grad({x})) return y;
   return record("reciprocal", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads {
@@ -115,6 +116,10 @@ Tensor reciprocal(const Tensor& a) {
 }
 
 Tensor pow(const Tensor& a, const Scalar& power) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return pow(full(a), power);
+  }
   if (!is_floating(a.dtype()) && !power.is_floating()) {
     if (power.to_int64() < 0)
       throw ArgumentError(str("pow: expected an exponent >= 0 for ", a.dtype(), ", got ", power));
@@ -176,7 +181,7 @@ constexpr double kLog2 = 0.693147180559945309417, kLog10 = 2.3025850929940456840
 
 /// Computes a floating-point function. Its gradient is derivative(dy, x), made of recorded ops.
 template <class F> Tensor from_input(const char* op, UnaryOp kind, const Tensor& a, F derivative) {
-  const Tensor x = ops::as_floating(a);
+  const Tensor x = detail::in_full_precision(ops::as_floating(a));
   Tensor y = ops::unary(op, kind, x);
   if (!needs_grad({x})) return y;
   return record(op, {x}, y, [x = SavedTensor(x), derivative](const Tensor& dy) -> Grads {
@@ -185,7 +190,7 @@ template <class F> Tensor from_input(const char* op, UnaryOp kind, const Tensor&
 }
 /// The same, but the gradient is derivative(dy, y).
 template <class F> Tensor from_output(const char* op, UnaryOp kind, const Tensor& a, F derivative) {
-  const Tensor x = ops::as_floating(a);
+  const Tensor x = detail::in_full_precision(ops::as_floating(a));
   Tensor y = ops::unary(op, kind, x);
   if (!needs_grad({x})) return y;
   return record(op, {x}, y, [y = SavedTensor::output(y), derivative](const Tensor& dy) -> Grads {

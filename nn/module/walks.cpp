@@ -167,3 +167,16 @@ void require_gradients(const tree::Flat& flat, bool on) {
 }
 
 }  // namespace braid::detail
+
+namespace braid {
+
+EvalGuard::EvalGuard(const tree::Flat& flat) {
+  for (const tree::Node& node : flat.nodes)
+    if (node.type->training) {
+      bool* const mode = node.type->training(node.object);
+      modes_.emplace_back(mode, *mode);
+    }
+  for (const auto& [mode, before] : modes_) *mode = false;
+}
+
+}  // namespace braid

@@ -87,7 +87,7 @@ TEST_CASE("higher: third derivatives agree with differences of the second", "[au
       const Tensor first = derivative(f(t), t);
       return derivative(first * first, t);
     };
-    CHECK(gradcheck(function_of(third), {x}) == "");
+    CHECK(gradient_difference(function_of(third), {x}) == "");
   }
 }
 

@@ -83,11 +83,11 @@ struct Checks {
   }
   void at(const OpCase& c, const std::vector<Tensor>& inputs, const std::string& where,
           bool incoming_layouts) {
-    const GradcheckOptions options{.incoming_layouts = incoming_layouts,
-                                   .directions = emulated() ? 2 : 0};
+    const GradientDifferenceOptions options{.incoming_layouts = incoming_layouts,
+                                            .directions = emulated() ? 2 : 0};
     INFO(c.name() << ", " << where);
-    CHECK(gradcheck(c.call, inputs, options) == "");
-    CHECK(gradgradcheck(c.call, inputs, options) == "");
+    CHECK(gradient_difference(c.call, inputs, options) == "");
+    CHECK(second_gradient_difference(c.call, inputs, options) == "");
     ++gradients, ++second;
   }
 };
@@ -199,13 +199,13 @@ TEST_CASE("gradients: a wrong gradient is found", "[ops][gradients]") {
       });
     });
   };
-  const GradcheckOptions whole{}, along{.directions = 2};
-  for (const GradcheckOptions& options : {whole, along}) {
+  const GradientDifferenceOptions whole{}, along{.directions = 2};
+  for (const GradientDifferenceOptions& options : {whole, along}) {
     const double off = options.directions == 0 ? 1.002 : 1.02;
-    CHECK(gradcheck(product(1, 1, false), {x, y}, options) == "");
-    CHECK(gradcheck(product(off, 1, false), {x, y}, options) != "");
-    CHECK(gradcheck(product(1, 0, false), {x, y}, options) != "");
-    CHECK(gradcheck(product(1, 1, true), {x, y}, options) != "");
+    CHECK(gradient_difference(product(1, 1, false), {x, y}, options) == "");
+    CHECK(gradient_difference(product(off, 1, false), {x, y}, options) != "");
+    CHECK(gradient_difference(product(1, 0, false), {x, y}, options) != "");
+    CHECK(gradient_difference(product(1, 1, true), {x, y}, options) != "");
   }
 }
 

@@ -205,8 +205,9 @@ TEST_CASE("mask_capsules: keeps the label's, or the longest", "[nn][capsule]") {
 TEST_CASE("Capsules: gradients against differences, at zero vectors too",
           "[nn][capsule][gradients]") {
   const Tensor s = doubles({{0.3, -0.4, 1.2}, {0, 0, 0}, {2, 0, -0.1}}).requires_grad_();
-  CHECK(gradcheck(function_of([](const Tensor& x) { return nn::squash(x); }), {s}) == "");
-  CHECK(gradcheck(function_of([](const Tensor& x) { return nn::capsule_lengths(x); }), {s}) == "");
+  CHECK(gradient_difference(function_of([](const Tensor& x) { return nn::squash(x); }), {s}) == "");
+  CHECK(gradient_difference(function_of([](const Tensor& x) { return nn::capsule_lengths(x); }),
+                            {s}) == "");
   const Tensor away = random_tensor({2, 3}, DType::float64, {}, 3).requires_grad_();
   CHECK_GRAD([](const Tensor& x) { return nn::squash(x); }, away);
   CHECK_GRAD([](const Tensor& x) { return nn::capsule_lengths(x); }, away);
@@ -220,13 +221,13 @@ TEST_CASE("Capsules: gradients against differences, at zero vectors too",
   const auto route = [](const Tensor& x, const Tensor& b) {
     return nn::dynamic_routing(x, {.bias = b});
   };
-  CHECK(gradcheck(function_of(route), {votes.requires_grad_(), bias}) == "");
+  CHECK(gradient_difference(function_of(route), {votes.requires_grad_(), bias}) == "");
   if (emulated()) return;
-  CHECK(gradgradcheck(function_of(route), {votes, bias}) == "");
+  CHECK(second_gradient_difference(function_of(route), {votes, bias}) == "");
   // All votes are 0, for example if ReLU sets all inputs to 0.
   const Tensor nothing = zeros({1, 3, 2, 2}, {.dtype = DType::float64}).requires_grad_();
-  CHECK(gradcheck(function_of([](const Tensor& x) { return nn::dynamic_routing(x); }), {nothing}) ==
-        "");
+  CHECK(gradient_difference(function_of([](const Tensor& x) { return nn::dynamic_routing(x); }),
+                            {nothing}) == "");
 
   nn::DigitCapsules digits = home(nn::DigitCapsules(3, 2, 2, 2, {.dtype = DType::float64}));
   Tensor u = random_tensor({2, 3, 2}, DType::float64, {}, 6, -1, 1);
@@ -236,8 +237,8 @@ TEST_CASE("Capsules: gradients against differences, at zero vectors too",
     static_cast<Tensor&>(with.weight) = w;
     return with(x);
   };
-  CHECK(gradcheck(function_of(layer),
-                  {u.requires_grad_(), digits.weight.detach().requires_grad_()}) == "");
+  CHECK(gradient_difference(function_of(layer),
+                            {u.requires_grad_(), digits.weight.detach().requires_grad_()}) == "");
 }
 
 TEST_CASE("Capsules: bad inputs", "[nn][capsule][errors]") {

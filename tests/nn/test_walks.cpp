@@ -368,4 +368,22 @@ TEST_CASE("apply: every module that the function takes, parts first", "[nn][walk
   CHECK(count == 2);
 }
 
+TEST_CASE("EvalGuard: evaluation mode for a while, then each module's own mode", "[nn][walks]") {
+  struct Net : nn::Module {
+    nn::Dropout first{0.5}, second{0.5};
+    BRAID_FIELDS(first, second)
+  };
+  Net net;
+  eval(net.second);
+  {
+    const EvalGuard evaluating(net);
+    CHECK_FALSE(net.training);
+    CHECK_FALSE(net.first.training);
+    CHECK_FALSE(net.second.training);
+  }
+  CHECK(net.training);
+  CHECK(net.first.training);
+  CHECK_FALSE(net.second.training);
+}
+
 }  // namespace braid::test::on_device

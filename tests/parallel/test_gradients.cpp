@@ -56,6 +56,19 @@ struct Sometimes : nn::Module {
   BRAID_FIELDS(always, some, never)
 };
 
+/// Keeps, or computes again, what its layers save.
+struct Checkpointed : nn::Module {
+  nn::Linear fc1{4, 16}, fc2{16, 2};
+  nn::BatchNorm1d norm{16};
+  nn::Dropout drop{0.5};
+  bool again = false;
+  Tensor operator()(const Tensor& x) const {
+    const auto hidden = [this](const Tensor& t) { return drop(relu(norm(fc1(t)))); };
+    return fc2(again ? checkpoint(hidden, x) : hidden(x));
+  }
+  BRAID_FIELDS(fc1, fc2, norm, drop, again)
+};
+
 template <class M> M in_double(M module) {
   to(module, device(0), DType::float64);
   return module;
@@ -96,7 +109,8 @@ ACCEPTANCE("T01: a buffer that requires a gradient, and one that does not") {
       buffers.t_not_rg = nn::Buffer(random_tensor({width}, DType::float64, first, 3));
       return DataParallel(std::move(buffers), ids);
     };
-    CHECK(gradcheck(function_of([&](const Tensor& rg) { return wrapped(rg)(x); }), {t}) == "");
+    CHECK(gradient_difference(function_of([&](const Tensor& rg) { return wrapped(rg)(x); }), {t}) ==
+          "");
     const auto model = wrapped(t);
     CHECK(model.module.t_rg.requires_grad());
     CHECK_CLOSE(model(x), model.module(x), tolerance(DType::float64));
@@ -331,6 +345,24 @@ TEST_CASE("gradients: a weight changed between forward and backward is noticed",
   CHECK_THROWS_TEXT(ReplicaError,
                     here("Caught AutogradError in replica 0 on device cpu:0: *changed in place"),
                     y.backward());
+}
+
+TEST_CASE("gradients: checkpoint inside of replicas changes no bit; around them it is refused",
+          "[gradients]") {
+  const Tensor x = random_tensor({8 * device_count(), 4});
+  std::vector<Tensor> kept;
+  for (const bool again : {false, true}) {
+    manual_seed(1);
+    DataParallel model(home(Checkpointed()), group(device_count()));
+    model.module.again = again;
+    model(x).sum().backward();
+    std::vector<Tensor> all = gradients_of(parameters(model));
+    for (const Tensor& b : buffers(model)) all.push_back(b);
+    if (again) check_same(all, kept);
+    else kept = std::move(all);
+    CHECK_THROWS_TEXT(AutogradError, "DataParallel: expected a call outside of checkpoint",
+                      (void)checkpoint(model, x));
+  }
 }
 
 }  // namespace braid::test::on_device

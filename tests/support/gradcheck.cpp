@@ -117,7 +117,7 @@ std::string incoming_layouts_matter(const std::vector<Tensor>& outputs,
 /// column by column on contiguous inputs, that by gradients row by row on the inputs as given.
 std::string jacobian_differs(const Function& f, const std::vector<Tensor>& outputs,
                              const std::vector<Tensor>& inputs, Point point,
-                             const GradcheckOptions& o) {
+                             const GradientDifferenceOptions& o) {
   std::vector<std::vector<double>> columns;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].requires_grad()) continue;
@@ -152,7 +152,7 @@ std::string jacobian_differs(const Function& f, const std::vector<Tensor>& outpu
 /// inputs and w of the outputs.
 std::string directions_differ(const Function& f, const std::vector<Tensor>& outputs,
                               const std::vector<Tensor>& inputs, const Point& point,
-                              const GradcheckOptions& o) {
+                              const GradientDifferenceOptions& o) {
   Numbers numbers(76);
   for (int k = 0; k < o.directions; ++k) {
     std::vector<double> v, w;
@@ -183,8 +183,8 @@ std::string directions_differ(const Function& f, const std::vector<Tensor>& outp
 
 /// Returns "" if the gradients of f at the inputs agree with central differences and two runs give
 /// the same bits, else the first difference.
-std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs,
-                      const GradcheckOptions& o) {
+std::string gradient_difference(const Function& f, const std::vector<Tensor>& inputs,
+                                const GradientDifferenceOptions& o) {
   const std::vector<Tensor> outputs = f(inputs);
   Point point;
   for (const Tensor& t : inputs) {
@@ -208,10 +208,10 @@ std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs,
   return o.incoming_layouts ? incoming_layouts_matter(outputs, inputs) : "";
 }
 
-/// Applies gradcheck to the gradient itself: (inputs, incoming gradients) → grad(f(inputs), inputs,
+/// Applies gradient_difference to the gradient itself: (inputs, incoming gradients) → grad(f(inputs), inputs,
 /// incoming gradients, create_graph).
-std::string gradgradcheck(const Function& f, const std::vector<Tensor>& inputs,
-                          const GradcheckOptions& o) {
+std::string second_gradient_difference(const Function& f, const std::vector<Tensor>& inputs,
+                                       const GradientDifferenceOptions& o) {
   std::vector<Tensor> all = inputs;
   Numbers numbers(78);
   const std::vector<Tensor> probe = f(inputs);
@@ -234,7 +234,7 @@ std::string gradgradcheck(const Function& f, const std::vector<Tensor>& inputs,
       if (g.defined()) result.push_back(std::move(g));
     return result;
   };
-  return gradcheck(gradient, all, o);
+  return gradient_difference(gradient, all, o);
 }
 
 }  // namespace braid::test

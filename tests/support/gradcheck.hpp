@@ -17,7 +17,7 @@ namespace braid::test {
 /// A function from tensors to tensors.
 using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
-struct GradcheckOptions {
+struct GradientDifferenceOptions {
   double eps = 1e-6, rtol = 1e-3, atol = 1e-5;
   bool incoming_layouts = true;  ///< also checks the incoming gradient in every layout
   /// If not 0: checks w J v for so many pairs of random directions, two calls each, instead of the
@@ -27,12 +27,13 @@ struct GradcheckOptions {
 
 /// Returns "" if the gradients of f at the inputs agree with central differences and two runs give
 /// the same bits, else the first difference.
-[[nodiscard]] std::string gradcheck(const Function& f, const std::vector<Tensor>& inputs,
-                                    const GradcheckOptions& o = {});
-/// Applies gradcheck to the gradient itself: (inputs, incoming gradients) → grad(f(inputs), inputs,
+[[nodiscard]] std::string gradient_difference(const Function& f, const std::vector<Tensor>& inputs,
+                                              const GradientDifferenceOptions& o = {});
+/// Applies gradient_difference to the gradient itself: (inputs, incoming gradients) → grad(f(inputs), inputs,
 /// incoming gradients, create_graph).
-[[nodiscard]] std::string gradgradcheck(const Function& f, const std::vector<Tensor>& inputs,
-                                        const GradcheckOptions& o = {});
+[[nodiscard]] std::string second_gradient_difference(const Function& f,
+                                                     const std::vector<Tensor>& inputs,
+                                                     const GradientDifferenceOptions& o = {});
 
 /// Wraps a callable as a Function. It takes one to four tensors, or a vector of them, and returns
 /// one tensor or several.
@@ -56,8 +57,9 @@ template <class F> [[nodiscard]] Function function_of(F f) {
 }  // namespace braid::test
 
 /// CHECK_GRAD(f, x, …): checks the gradient and the second gradient of f at float64 inputs.
-#define CHECK_GRAD(f, ...)                                                                   \
-  do {                                                                                       \
-    CHECK(::braid::test::gradcheck(::braid::test::function_of(f), {__VA_ARGS__}) == "");     \
-    CHECK(::braid::test::gradgradcheck(::braid::test::function_of(f), {__VA_ARGS__}) == ""); \
+#define CHECK_GRAD(f, ...)                                                                         \
+  do {                                                                                             \
+    CHECK(::braid::test::gradient_difference(::braid::test::function_of(f), {__VA_ARGS__}) == ""); \
+    CHECK(::braid::test::second_gradient_difference(::braid::test::function_of(f),                 \
+                                                    {__VA_ARGS__}) == "");                         \
   } while (false)

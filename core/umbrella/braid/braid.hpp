@@ -2,6 +2,7 @@
 
 // All of Braid. Only for programs: a module includes <braid/MODULE/name.hpp> of the modules that it
 // may use.
+#include <braid/core/autocast.hpp>
 #include <braid/core/autograd.hpp>
 #include <braid/core/checkpoint.hpp>
 #include <braid/core/collate.hpp>
@@ -10,6 +11,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/hooks.hpp>
 #include <braid/core/int_list.hpp>
+#include <braid/core/jacobian.hpp>
 #include <braid/core/memory.hpp>
 #include <braid/core/npy.hpp>
 #include <braid/core/ops/activation.hpp>

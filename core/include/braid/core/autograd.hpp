@@ -50,6 +50,7 @@ class ThreadContext {
 /// Per-thread state. Workers that continue a thread's work get a copy.
 struct ThreadState {
   bool grad_enabled = true;
+  std::optional<DType> autocast = {};         // of the innermost Autocast
   std::optional<Device> default_device = {};  // of the innermost DefaultDeviceGuard
   const StreamGuard* streams = nullptr;       // innermost guard; it outlives the workers
   RandomScope* random = nullptr;              // likewise

@@ -37,10 +37,23 @@ class CheckpointScope {
   std::unique_ptr<State> state_;  // null if nothing is recorded
 };
 
-/// A tensor argument of a checkpointed function, kept for the second call.
-class CheckpointArgument {
+/// While it exists, the checkpointed functions of this thread keep an object until their backward.
+/// For the replicas of a call, which functions may refer to.
+class KeepForCheckpoint {
  public:
-  CheckpointArgument(const Tensor& t)
+  explicit KeepForCheckpoint(std::shared_ptr<const void> object) noexcept;
+  ~KeepForCheckpoint();
+  KeepForCheckpoint(const KeepForCheckpoint&) = delete;
+  KeepForCheckpoint& operator=(const KeepForCheckpoint&) = delete;
+
+ private:
+  std::shared_ptr<const void> before_;
+};
+
+/// A tensor argument of a checkpointed function, kept for the second call.
+class KeptTensor {
+ public:
+  explicit KeptTensor(const Tensor& t)
       : saved_(t), requires_grad_(t.defined() && t.requires_grad()) {}
   [[nodiscard]] Tensor get() const;
 
@@ -49,17 +62,21 @@ class CheckpointArgument {
   bool requires_grad_;
 };
 
-template <class T> struct KeptArgument {
-  static_assert(!tree::detail::Holds<T> || std::is_same_v<T, std::vector<Tensor>>,
-                "braid: checkpoint takes Tensors, vectors of them and numbers as arguments. A copy "
-                "of a model would be a model of its own: let the function capture it by reference");
+/// Other arguments: of a model, and of anything else that holds tensors, the tensors are shared.
+template <class T> struct KeptValue {
   T value;
-  [[nodiscard]] const T& get() const { return value; }
+  explicit KeptValue(const T& t)
+    requires tree::detail::Holds<T>
+      : value(tree::share(t)) {}
+  explicit KeptValue(const T& t) : value(t) {}
+  explicit KeptValue(T&& t)
+    requires(!tree::detail::Holds<T>)
+      : value(std::move(t)) {}
+  [[nodiscard]] const T& get() const noexcept { return value; }
 };
-template <> struct KeptArgument<Tensor> {
-  CheckpointArgument value;
-  [[nodiscard]] Tensor get() const { return value.get(); }
-};
+template <class T>
+using Kept = std::conditional_t<std::is_same_v<std::decay_t<T>, Tensor>, KeptTensor,
+                                KeptValue<std::decay_t<T>>>;
 
 }  // namespace detail
 
@@ -67,10 +84,10 @@ template <> struct KeptArgument<Tensor> {
 /// one of these tensors calls f again, with the same arguments and the same random numbers. So a
 /// net of n such parts needs the memory of one part and of n inputs, for one more forward.
 ///
-/// f         an lvalue is referred to and must live until backward: a layer, for example. An rvalue
-///           is moved into the graph. Both calls must do the same. Layers in it count as called
-///           once: the second call does not change BatchNorm's statistics
-/// args      tensors, vectors of tensors, numbers
+/// f, args   are kept until backward: of models and batches a copy that shares the tensors, of all
+///           else, lambdas too, a plain copy. What a lambda refers to must live until then; the
+///           replicas of a DataParallel do. Both calls must do the same. Layers count as called once:
+///           the second call does not change BatchNorm's statistics
 /// Returns   what f returns
 /// Gradient  as without checkpoint, to the last bit; also of higher order
 /// Throws    what f throws. backward() throws AutogradError if the second call saves other tensors
@@ -88,18 +105,19 @@ template <> struct KeptArgument<Tensor> {
 ///       BRAID_FIELDS(blocks)
 ///     };
 template <class F, class... Args>
-  requires std::is_invocable_v<F&, const std::decay_t<Args>&...>
+  requires std::is_invocable_v<const std::decay_t<F>&, const Args&...>
 auto checkpoint(F&& f, const Args&... args) {
-  using Function = std::conditional_t<std::is_lvalue_reference_v<F>, F, std::decay_t<F>>;
   struct Call {
-    Function f;
-    std::tuple<detail::KeptArgument<std::decay_t<Args>>...> args;
+    detail::Kept<F> f;
+    std::tuple<detail::Kept<Args>...> args;
   };
-  const std::shared_ptr<Call> call(new Call{std::forward<F>(f), {{args}...}});
+  const std::shared_ptr<Call> call(
+      new Call{detail::Kept<F>(std::forward<F>(f)), {detail::Kept<Args>(args)...}});
   const detail::CheckpointScope scope([call] {
-    std::apply([&](const auto&... kept) { (void)std::invoke(call->f, kept.get()...); }, call->args);
+    std::apply([&](const auto&... kept) { (void)std::invoke(call->f.get(), kept.get()...); },
+               call->args);
   });
-  return std::invoke(call->f, args...);
+  return std::invoke(call->f.get(), args...);
 }
 
 }  // namespace braid

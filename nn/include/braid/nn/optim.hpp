@@ -8,6 +8,7 @@
 #include <braid/nn/optim/adam.hpp>
 #include <braid/nn/optim/average.hpp>
 #include <braid/nn/optim/clip.hpp>
+#include <braid/nn/optim/grad_scaler.hpp>
 #include <braid/nn/optim/lion.hpp>
 #include <braid/nn/optim/optimizer.hpp>
 #include <braid/nn/optim/rmsprop.hpp>

@@ -188,6 +188,30 @@ template <class M> void set_training(M& m, bool on) {
 template <class M> void train(M& m) { braid::set_training(m, true); }
 template <class M> void eval(M& m) { braid::set_training(m, false); }
 
+/// While it exists, a model is in evaluation mode. The destructor gives every module its own mode
+/// back, so a part that was frozen in eval() stays so. The model must outlive the guard and must not
+/// gain or lose modules meanwhile. It does not turn off gradients; add a NoGrad for that.
+///
+///     const EvalGuard evaluating(model);
+///     const NoGrad guard;
+///     const double right = accuracy(model, test_set);
+class EvalGuard {
+ public:
+  template <class M> explicit EvalGuard(M& m) : EvalGuard((check_tree<M>(), tree::flatten(m))) {
+    static_assert(!std::is_const_v<M>,
+                  "braid: EvalGuard(model) changes the model's mode, and the model is const here");
+  }
+  ~EvalGuard() {
+    for (const auto& [mode, before] : modes_) *mode = before;
+  }
+  EvalGuard(const EvalGuard&) = delete;
+  EvalGuard& operator=(const EvalGuard&) = delete;
+
+ private:
+  explicit EvalGuard(const tree::Flat& flat);
+  std::vector<std::pair<bool*, bool>> modes_;
+};
+
 /// Removes the gradients of the parameters. In a replica it has no effect and warns. A struct that
 /// holds gradients besides those of its fields' parameters (DataParallel with a
 /// ReplicatedOptimizer)

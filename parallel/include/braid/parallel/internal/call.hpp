@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <braid/core/checkpoint.hpp>
 #include <braid/core/random.hpp>
 #include <braid/core/trace.hpp>
 #include <braid/core/tree.hpp>
@@ -247,22 +248,30 @@ template <class M, class I> auto Call::run_whole(const M& module, const I& batch
 
 template <class M, class I>
 auto Call::parallel_apply(const M& module, std::vector<M> replicas, std::vector<I> inputs) {
-  const auto scope = [this](std::size_t i) { return random_.scope(i); };
+  // checkpointed functions may refer to them until backward
+  auto alive = std::make_shared<std::vector<M>>(std::move(replicas));
+  struct Scope {
+    RandomSplit::Scope random;
+    braid::detail::KeepForCheckpoint keep;
+  };
+  const auto scope = [&](std::size_t i) {
+    return Scope{random_.scope(i), braid::detail::KeepForCheckpoint(alive)};
+  };
   const bool is_virtual = options_.virtual_replicas > 0;
   const auto finish = [&] {
     merge_buffers();
-    if constexpr (SyncsState<M>) module.sync_state(std::span<const M>(replicas));
-    const std::size_t count = replicas.size();
+    if constexpr (SyncsState<M>) module.sync_state(std::span<const M>(*alive));
+    const std::size_t count = alive->size();
     inputs.clear();
-    replicas.clear();  // before another call may use the cached copies
+    alive.reset();  // before another call may use the cached copies
     end_replicas();
     return count;
   };
   if constexpr (std::is_void_v<Output<M, I>>) {
-    apply_within(replicas, inputs, devices_, scope, true, is_virtual);
+    apply_within(*alive, inputs, devices_, scope, true, is_virtual);
     return std::vector<Nothing>(finish());
   } else {
-    auto outputs = apply_within(replicas, inputs, devices_, scope, true, is_virtual);
+    auto outputs = apply_within(*alive, inputs, devices_, scope, true, is_virtual);
     finish();
     return outputs;
   }

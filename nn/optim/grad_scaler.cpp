@@ -1,0 +1,116 @@
+#include <braid/nn/optim/grad_scaler.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <braid/core/autograd.hpp>
+#include <braid/core/error.hpp>
+#include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
+#include <braid/core/ops/reduce.hpp>
+
+namespace braid::optim {
+namespace {
+
+constexpr Device kHost{};  // cpu:0
+
+void check_scale(const char* what, double scale) {
+  if (!(scale > 0) || std::isinf(static_cast<float>(scale)))
+    throw ArgumentError(
+        str("GradScaler: expected ", what, " above 0 and finite in float32, got ", scale));
+}
+
+/// True if no element of the tensors is infinite or NaN. Waits for their devices.
+bool all_finite(std::span<const Tensor> tensors) {
+  std::vector<Tensor> sums;  // 0, or NaN
+  for (const Tensor& t : tensors) sums.push_back(sum(mul(t, 0)));
+  return std::none_of(sums.begin(), sums.end(),
+                      [](const Tensor& t) { return std::isnan(t.item<double>()); });
+}
+
+}  // namespace
+
+GradScaler::GradScaler(const GradScalerOptions& options) : options_(options) {
+  check_scale("init_scale", options.init_scale);
+  if (!(options.growth_factor > 1))
+    throw ArgumentError(
+        str("GradScaler: expected growth_factor above 1, got ", options.growth_factor));
+  if (!(options.backoff_factor > 0 && options.backoff_factor < 1))
+    throw ArgumentError(
+        str("GradScaler: expected backoff_factor between 0 and 1, got ", options.backoff_factor));
+  if (options.growth_interval < 1)
+    throw ArgumentError(
+        str("GradScaler: expected growth_interval >= 1, got ", options.growth_interval));
+  scale_ = nn::Buffer(full({}, options.init_scale, {.device = kHost, .dtype = DType::float32}));
+  growth_tracker_ = nn::Buffer(zeros({}, {.device = kHost, .dtype = DType::int64}));
+}
+
+double GradScaler::get_scale() const { return options_.enabled ? scale_.item<double>() : 1; }
+
+Tensor GradScaler::scale(const Tensor& loss) const {
+  return options_.enabled ? mul(loss, get_scale()) : loss;
+}
+
+GradScaler::Seen* GradScaler::seen(const void* optimizer) noexcept {
+  const auto found = std::find_if(seen_.begin(), seen_.end(),
+                                  [&](const Seen& each) { return each.optimizer == optimizer; });
+  return found == seen_.end() ? nullptr : &*found;
+}
+
+GradScaler::Seen& GradScaler::unscale(const void* optimizer, std::span<const Tensor> parameters) {
+  if (const Seen* const before = seen(optimizer))
+    throw ArgumentError(
+        str("GradScaler::unscale_: expected one call for an optimizer before "
+            "update(), got a second one",
+            before->stepped ? ", after step()" : ""));
+  std::vector<Tensor> gradients;
+  for (const Tensor& p : parameters)
+    if (const Tensor g = p.grad(); g.defined()) {
+      if (g.dtype() == DType::float16)
+        throw DTypeError(
+            "GradScaler::unscale_: expected gradients of float32 or float64, got "
+            "float16; keep the parameters in float32 and use Autocast");
+      gradients.push_back(g.detach());
+    }
+  const NoGrad guard;
+  const double factor = 1 / get_scale();
+  const bool finite = all_finite(gradients);
+  for (const Tensor& g : gradients) g.mul_(factor);
+  return seen_.emplace_back(Seen{optimizer, finite, false});
+}
+
+bool GradScaler::prepare_step(const void* optimizer, std::span<const Tensor> parameters) {
+  Seen* before = seen(optimizer);
+  if (before && before->stepped)
+    throw ArgumentError(
+        "GradScaler::step: expected one call for an optimizer before update(), got a second one");
+  Seen& now = before ? *before : unscale(optimizer, parameters);
+  now.stepped = true;
+  return now.finite;
+}
+
+void GradScaler::update(std::optional<double> new_scale) {
+  if (!options_.enabled) return;
+  if (new_scale) {
+    check_scale("new_scale", *new_scale);
+    scale_.fill_(*new_scale);
+    return seen_.clear();
+  }
+  if (seen_.empty())
+    throw ArgumentError("GradScaler::update: expected a step() or unscale_() before, got none");
+  const bool finite =
+      std::all_of(seen_.begin(), seen_.end(), [](const Seen& each) { return each.finite; });
+  seen_.clear();
+  if (!finite) {
+    scale_.mul_(options_.backoff_factor);
+    growth_tracker_.fill_(0);
+    return;
+  }
+  growth_tracker_.add_(1);
+  if (growth_tracker_.item<std::int64_t>() < options_.growth_interval) return;
+  growth_tracker_.fill_(0);
+  const double grown = get_scale() * options_.growth_factor;
+  if (!std::isinf(static_cast<float>(grown))) scale_.fill_(grown);
+}
+
+}  // namespace braid::optim
