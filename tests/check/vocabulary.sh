@@ -9,9 +9,7 @@ set -euo pipefail
 . tests/lib.sh
 mode=all
 turn=${BRAID_CHECK_TURN:-$(check_turn)}
-if ! ((${BRAID_CHECK_ALL:-0})) && ((turn % 2)) && [[ -z ${BRAID_VOCABULARY_LINES:-} ]]; then
-  mode=page
-fi
+((${BRAID_CHECK_ALL:-0})) || ! ((turn % 2)) || mode=page
 [[ -z ${BRAID_VOCABULARY_WRITE:-} ]] || mode=write
 [[ -z ${BRAID_VOCABULARY_UPDATE:-} ]] || mode=update
 python3 tests/check/vocabulary.py "$mode"

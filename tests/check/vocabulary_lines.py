@@ -86,6 +86,7 @@ def update(tables, found):
     changed, left = 0, []
     for row, message in found:
         if row.status in ("other", "none") and message.endswith("LibTorch's line compiles"):
+            print(f"same now: {row.name}: {row.libtorch}")
             row.status, row.braid, row.note = "same", "", ""
             changed += 1
         else:

@@ -43,42 +43,83 @@ def with_line(rows, *statuses):
     return [row for row in rows if row.status in statuses and row.libtorch]
 
 
+def count(table):
+    """The numbers of a table: its names by status, the lines of LibTorch for what Braid has, and
+    how many of those compile. Names do not count for forms of C++."""
+    names = collections.Counter(vocabulary_table.status_of_names(table).values())
+    if not table.spaces:
+        names.clear()
+    there = with_line(table.rows(), "same", "differs", "other")
+    compiles = with_line(table.rows(), "same")
+    of_names = (sum(names.values()), names["same"], names["other"], names["none"])
+    return (*of_names, len(there), len(compiles))
+
+
+def all_counts(tables):
+    """[(title, numbers)], the last one for all tables."""
+    each = [(table.title, count(table)) for table in tables]
+    return [*each, ("all", tuple(map(sum, zip(*(numbers for _, numbers in each)))))]
+
+
 def counts(tables):
     """The counts as a table."""
     lines = [
         "| | names | spelled alike | otherwise | not in Braid | lines of C++ | of those compile |",
         "|---|---|---|---|---|---|---|",
     ]
-    total = collections.Counter()
-    for table in tables:
-        names = collections.Counter(vocabulary_table.status_of_names(table).values())
-        rows = table.rows()
-        there = len(with_line(rows, "same", "differs", "other"))
-        compile_now = len(with_line(rows, "same"))
-        values = [sum(names.values()), names["same"], names["other"], names["none"]]
-        values += [there, compile_now]
-        total.update(dict(enumerate(values)))
-        link = f"[{table.title}]({anchor(table.title)})"
-        lines.append(f"| {link} | " + " | ".join(map(str, values)) + " |")
-    lines.append("| all | " + " | ".join(str(total[n]) for n in range(6)) + " |")
+    for title, numbers in all_counts(tables):
+        link = title if title == "all" else f"[{title}]({anchor(title)})"
+        cells = [str(n) if numbers[0] or k > 3 else "–" for k, n in enumerate(numbers)]
+        lines.append(f"| {link} | {' | '.join(cells)} |")
     return lines
 
 
 def notes(tables):
-    """What the check prints: the rows of the page's table of counts."""
-    for line in counts(tables)[2:]:
-        cells = [text.strip() for text in line.strip("|").split("|")]
-        title = cells[0].split("]")[0].lstrip("[")
-        names, same, other, none, there, now = map(int, cells[1:])
-        share = f"{100 * now / there:.1f} %" if there else "–"
-        yield (
-            f"{title}: {names} names, {same} spelled alike, {other} otherwise, {none} not in"
-            f" Braid; {now} of {there} lines of LibTorch compile ({share})"
-        )
+    """What the check prints."""
+    for title, (names, same, other, none, there, compiles) in all_counts(tables):
+        text = f"{compiles} of {there} lines of LibTorch compile ({100 * compiles / there:.1f} %)"
+        if names:
+            text = f"{names} names, {same} spelled alike, {other} otherwise, {none} not; {text}"
+        yield f"{title}: {text}"
 
 
 def note_of(row):
     return f" ({row.note})" if row.note else ""
+
+
+def other_table(table, topic, rows):
+    """The rows with a line of Braid, as a table. A form of C++ has no name of PyTorch, except
+    those of indices."""
+    named = bool(table.spaces) or topic.title == "Index"
+    lines = ["| C++ of LibTorch | Braid |", "|---|---|"]
+    if named:
+        lines = ["| PyTorch | C++ of LibTorch | Braid |", "|---|---|---|"]
+    for row in rows:
+        cells = [code(row.name)] if named else []
+        cells.append(code(row.libtorch) if row.libtorch else "")
+        if row.status == "other":
+            cells.append(code(row.braid) + note_of(row))
+        else:
+            cells.append(f"compiles, but: {row.note}")
+        lines.append(f"| {' | '.join(map(cell, cells))} |")
+    return lines
+
+
+def none_list(topic):
+    """The names that are not in Braid, by reason. Of a name that is there with other arguments, the
+    line."""
+    there = {row.name for row in topic.rows if row.status != "none"}
+    reasons = collections.defaultdict(list)
+    for row in topic.rows:
+        if row.status == "none":
+            form = row.libtorch if row.name in there else row.name
+            if form not in reasons[row.note]:
+                reasons[row.note].append(form)
+    lines = []
+    for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        text = wrap([*(reason + ":").split(" "), *listed(names)], 98)
+        lines += [f"- {text[0]}", *(f"  {line}" for line in text[1:])]
+    return lines
 
 
 def topic_lines(table, topic):
@@ -89,34 +130,16 @@ def topic_lines(table, topic):
             if not pathlib.Path(path).exists():
                 raise SystemExit(f"{table.stem}.tsv: {topic.title}: there is no {path}")
             links.append(f"[{pathlib.PurePath(path).name}](../../{path})")
-        lines += [*wrap(["Headers:", *" , ".join(links).replace(" ,", ",").split(" ")]), ""]
+        lines += [*wrap(["Headers:", *", ".join(links).split(" ")]), ""]
     same = [row.libtorch for row in topic.rows if row.status == "same"]
     if same:
         lines += [*wrap(["Alike:", *listed(same)]), ""]
     rows = [row for row in topic.rows if row.status in ("other", "differs")]
     if rows:
-        lines += ["| PyTorch | C++ of LibTorch | Braid |", "|---|---|---|"]
-        for row in rows:
-            left = code(row.libtorch) if row.libtorch else ""
-            if row.status == "other":
-                right = code(row.braid) + note_of(row)
-            else:
-                right = f"compiles, but: {row.note}"
-            lines.append(f"| {cell(code(row.name))} | {cell(left)} | {cell(right)} |")
-        lines.append("")
-    reasons = collections.defaultdict(list)
-    for row in topic.rows:
-        if row.status == "none":
-            form = row.libtorch if any(r.name == row.name and r is not row and r.status != "none"
-                                       for r in topic.rows) else row.name
-            if form not in reasons[row.note]:
-                reasons[row.note].append(form)
-    if reasons:
-        lines += ["Not in Braid:", ""]
-        for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
-            text = wrap([*(reason + ":").split(" "), *listed(names)], 98)
-            lines += [f"- {text[0]}", *(f"  {line}" for line in text[1:])]
-        lines.append("")
+        lines += [*other_table(table, topic, rows), ""]
+    absent = none_list(topic)
+    if absent:
+        lines += ["Not in Braid:", "", *absent, ""]
     return lines
 
 
