@@ -108,4 +108,4 @@ def update(tables, found):
             changed += 1
         else:
             left.append((row, message))
-    return changed, left
+    return changed, [(row, message) for row, message in left if row.status != "same"]
