@@ -73,14 +73,18 @@ FormatError::FormatError(std::string p, std::int64_t at, std::string f, std::str
       expected(std::move(e)),
       got(std::move(g)) {}
 
+std::string detail::type_name(const char* mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(mangled, nullptr, nullptr, &status), std::free);
+  return status == 0 ? name.get() : mangled;
+}
+
 std::string exception_type(const std::exception_ptr& e) {
   try {
     std::rethrow_exception(e);
   } catch (const std::exception& x) {
-    int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> name(
-        abi::__cxa_demangle(typeid(x).name(), nullptr, nullptr, &status), std::free);
-    std::string text = status == 0 ? name.get() : typeid(x).name();
+    std::string text = detail::type_name(typeid(x).name());
     // the type in which std::throw_with_nested wraps an exception
     constexpr std::string_view kNested = "std::_Nested_exception<";
     if (text.starts_with(kNested) && text.ends_with('>'))

@@ -1,15 +1,14 @@
 #include "communicator/local.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
-#include <braid/core/internal/kernel_args/elementwise.hpp>
 #include <braid/core/storage.hpp>
 #include <braid/parallel/devices.hpp>
 
 #include "copies.hpp"
+#include "primitives/tree_sum.hpp"
 #include "workers.hpp"
 
 namespace braid::parallel {
@@ -43,49 +42,12 @@ BufferView part(const BufferView& whole, std::int64_t begin, std::int64_t end) {
   return view;
 }
 
-/// Computes out = a + b with the kernels of `device`.
-void add(Device device, void* out, const void* a, const void* b, std::int64_t count, DType dtype) {
-  BinaryArgs args{BinaryOp::add, dtype, out, a, b, 0, 1, {}};
-  args.loop.rank = 1;
-  args.loop.n = count;
-  args.loop.size[0] = count;
-  for (auto& stride : args.loop.stride) stride[0] = 1;
-  args.loop.dense = true;
-  launch("reduce", device, &KernelTable::binary, args);
-}
-
-/// Sums a tile over ranks [first, first + count) in the fixed tree order. Returns where the sum is:
-/// `out`, or a source if only that has data. Returns null if no rank has data. `source(rank)`
-/// returns the tile of a rank, readable on `device`, or null. `scratch` holds one tile per level of
-/// the tree.
-template <class Source>
-const void* tree_sum(Device device, const Source& source, std::size_t first, std::size_t count,
-                     void* out, char* scratch, std::int64_t elements, DType dtype) {
-  if (count == 1) return source(first);
-  const std::size_t left = std::bit_floor(count - 1);  // the largest power of two below count
-  const void* const a = tree_sum(device, source, first, left, out, scratch, elements, dtype);
-  if (!a)
-    return tree_sum(device, source, first + left, count - left, out, scratch, elements, dtype);
-  // Two ranks have no scratch (null), so no pointer after it exists either.
-  char* const below =
-      count == 2 ? nullptr : scratch + static_cast<std::size_t>(elements) * size_of(dtype);
-  const void* const b =
-      tree_sum(device, source, first + left, count - left, scratch, below, elements, dtype);
-  if (!b) return a;
-  add(device, out, a, b, elements, dtype);
-  return out;
-}
-
 /// True if the result is the buffer of rank 2 or later. The tree writes sums into `out` before it
 /// reads these buffers.
 bool read_late(std::span<const BufferView> ranks, const BufferView& result) {
   for (std::size_t rank = 2; rank < ranks.size(); ++rank)
     if (ranks[rank].data == result.data) return true;
   return false;
-}
-
-std::size_t levels(std::size_t ranks) {
-  return static_cast<std::size_t>(std::bit_width(ranks - 1));
 }
 
 /// Copies the sum to the result if it is elsewhere: with data from a single rank, the sum is that
@@ -213,10 +175,10 @@ void LocalCommunicator::sum_in_place(std::span<const BufferView> buffers,
                        end = tiles * static_cast<std::int64_t>(worker + 1) / workers;
     // Two ranks need no scratch.
     const Ref<Storage> scratch = Storage::allocate(
-        levels(ranks) > 1 ? (levels(ranks) + 1) * kTile * sizeof(double) : 0, device);
+        tree_levels(ranks) > 1 ? (tree_levels(ranks) + 1) * kTile * sizeof(double) : 0, device);
     char* const sums = scratch->data() == nullptr ? nullptr
                                                   : static_cast<char*>(scratch->data()) +
-                                                        levels(ranks) * kTile * sizeof(double);
+                                                        tree_levels(ranks) * kTile * sizeof(double);
     std::int64_t at = 0;
     for (std::size_t i = 0; i < results.size() && at < end; ++i) {
       const std::int64_t count = (results[i].count + kTile - 1) / kTile;
@@ -245,8 +207,9 @@ void LocalCommunicator::sum_staged(std::size_t root_rank, std::size_t step,
   for (std::size_t i = root_rank; i < results.size(); i += step)
     longest = std::max(longest, std::min(results[i].count, kStagedTile));
   const std::size_t tile_bytes = static_cast<std::size_t>(longest) * sizeof(double);
-  const Ref<Storage> scratch = Storage::allocate((levels(ranks) + 1 + ranks) * tile_bytes, root);
-  char* const sums = static_cast<char*>(scratch->data()) + levels(ranks) * tile_bytes;
+  const Ref<Storage> scratch =
+      Storage::allocate((tree_levels(ranks) + 1 + ranks) * tile_bytes, root);
+  char* const sums = static_cast<char*>(scratch->data()) + tree_levels(ranks) * tile_bytes;
   char* const staged = sums + tile_bytes;
   for (std::size_t i = root_rank; i < results.size(); i += step) {
     const bool late = read_late(buffers.subspan(i * ranks, ranks), results[i]);

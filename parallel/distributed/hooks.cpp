@@ -1,9 +1,5 @@
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
-#include <memory>
 #include <string>
 
 #include <braid/core/autograd.hpp>
@@ -47,11 +43,7 @@ std::string hook_refused_by_join(const DistributedHook& hook) {
     return is_known ? std::string() : std::string("a function of the program");
   }
   if (hook.target<PowerSgd>() != nullptr) return "PowerSgd";
-  const char* const type = hook.target_type().name();
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(
-      abi::__cxa_demangle(type, nullptr, nullptr, &status), std::free);
-  return str("the program's ", status == 0 ? name.get() : type);
+  return "the program's " + braid::detail::type_name(hook.target_type().name());
 }
 
 }  // namespace detail

@@ -305,7 +305,7 @@ void Reducer::fail(const std::exception_ptr& error) noexcept {
 void Reducer::fail_locked(const std::exception_ptr& error) noexcept {
   const NoGrad guard;
   try {
-    (void)end_iteration(str("f", exception_type(error), ": ", exception_message(error)));
+    (void)end_iteration("f" + text_of(error));
   } catch (...) {  // the first error counts
   }
   end();
@@ -347,6 +347,10 @@ void Reducer::learn() {
     graph_known_ = true;
   }
   if (!rebuilt_ && (!options_.find_unused_parameters || options_.static_graph)) rebuild_due_ = true;
+}
+
+std::string Reducer::text_of(const std::exception_ptr& error) {
+  return str(exception_type(error), ": ", exception_message(error));
 }
 
 void Reducer::throw_complaints(const std::vector<std::string>& complaints) const {

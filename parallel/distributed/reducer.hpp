@@ -105,6 +105,8 @@ class Reducer final : public GradientSink {
   std::vector<std::string> end_iteration(std::string complaint);
   /// Waits for the buckets and writes what hooks return into them. Throws the first failure.
   void wait_for_buckets();
+  /// What this rank says to the others of an exception: `Error: no memory`.
+  [[nodiscard]] static std::string text_of(const std::exception_ptr& error);
   [[noreturn]] void throw_complaints(const std::vector<std::string>& complaints) const;
   void end() noexcept;
   void learn();

@@ -27,10 +27,10 @@ void Reducer::launch(std::size_t b) {
       started_[b] = options_.hook(*ranks_, {b, last, gradients, bucket.views});
     } catch (const CommError&) {
       throw;
-    } catch (const std::exception& e) {
+    } catch (...) {
       // the others may wait for any number of its collectives
       ranks_->abort_with(str("the hook of bucket ", b, " has failed on rank ", ranks_->rank(), ": ",
-                             exception_type(std::current_exception()), ": ", e.what()));
+                             text_of(std::current_exception())));
       throw;
     }
     return;
@@ -110,9 +110,8 @@ std::vector<std::string> Reducer::end_iteration(std::string complaint) {
       wait_for_buckets();
     } catch (const CommError&) {
       throw;
-    } catch (const std::exception& e) {
-      if (complaint.empty())
-        complaint = str("f", exception_type(std::current_exception()), ": ", e.what());
+    } catch (...) {
+      if (complaint.empty()) complaint = "f" + text_of(std::current_exception());
     }
   }
   Tensor votes;

@@ -19,12 +19,6 @@ namespace {
 // How long an engine may take to return after it was stopped.
 constexpr std::chrono::seconds kGrace{1};
 
-Clock::duration duration_of(double seconds) {
-  constexpr double kMost = 1e9;
-  return std::chrono::duration_cast<Clock::duration>(
-      std::chrono::duration<double>(std::min(seconds, kMost)));
-}
-
 }  // namespace
 
 Core::Core(std::unique_ptr<HostEngine> engine, CoreOptions options)

@@ -63,6 +63,20 @@ BraidEngineCall bytes_call(BraidEngineKind kind, const void* in, void* out, std:
   return call;
 }
 
+/// A sum of `count` elements.
+BraidEngineCall sum_call(BraidEngineKind kind, const void* in, void* out, std::int64_t count,
+                         DType dtype, ReduceOp op) {
+  BraidEngineCall call{};
+  call.kind = kind;
+  call.op = op_of(op);
+  call.type = type_of(dtype);
+  call.element_bytes = static_cast<std::int32_t>(size_of(dtype));
+  call.in = in;
+  call.out = out;
+  call.count = count;
+  return call;
+}
+
 }  // namespace
 
 char* Scratch::get(std::size_t bytes) {
@@ -112,15 +126,8 @@ void Collectives::reduce(const void* in, void* out, std::int64_t count, DType dt
     return;
   }
   if (adds(dtype, op, bytes / ranks())) {
-    BraidEngineCall call{};
-    call.kind = kBraidReduce;
-    call.op = op_of(op);
-    call.type = type_of(dtype);
+    BraidEngineCall call = sum_call(kBraidReduce, in, here ? out : nullptr, count, dtype, op);
     call.peer = root;
-    call.element_bytes = static_cast<std::int32_t>(size);
-    call.in = in;
-    call.out = here ? out : nullptr;
-    call.count = count;
     run(call);
     if (here && op == ReduceOp::mean) divide_host(dtype, out, count, engine_.size());
     return;
@@ -143,15 +150,7 @@ void Collectives::all_reduce(const void* in, void* out, std::int64_t count, DTyp
     return;
   }
   if (adds(dtype, op, bytes / ranks())) {
-    BraidEngineCall call{};
-    call.kind = kBraidAllReduce;
-    call.op = op_of(op);
-    call.type = type_of(dtype);
-    call.element_bytes = static_cast<std::int32_t>(size);
-    call.in = in;
-    call.out = out;
-    call.count = count;
-    run(call);
+    run(sum_call(kBraidAllReduce, in, out, count, dtype, op));
     if (op == ReduceOp::mean) divide_host(dtype, out, count, engine_.size());
     return;
   }
@@ -175,12 +174,7 @@ void Collectives::reduce_pieces(const void* in, void* out, std::int64_t count, D
         const Sum& s = *static_cast<const Sum*>(context);
         reduce_host(s.dtype, s.op, s.ranks, [&](std::size_t r) { return parts[r]; }, to, n);
       }};
-  BraidEngineCall call{};
-  call.kind = kBraidReducePieces;
-  call.element_bytes = static_cast<std::int32_t>(size_of(dtype));
-  call.in = in;
-  call.out = out;
-  call.count = count;
+  BraidEngineCall call = sum_call(kBraidReducePieces, in, out, count, dtype, op);
   call.reducer = &reducer;
   run(call);
 }

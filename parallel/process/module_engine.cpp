@@ -47,9 +47,7 @@ std::int32_t store_set(void* context, const char* key, const void* value, std::s
 std::int32_t store_get(void* context, const char* key, double seconds, void* value,
                        std::size_t capacity, std::size_t* size, BraidEngineText error) {
   try {
-    const std::string got = static_cast<Store*>(context)->wait(
-        key, Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                std::chrono::duration<double>(seconds)));
+    const std::string got = static_cast<Store*>(context)->wait(key, after(seconds));
     *size = got.size();
     if (got.size() > capacity) return write(error, "the value is too long"), 1;
     std::memcpy(value, got.data(), got.size());

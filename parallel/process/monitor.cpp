@@ -19,10 +19,6 @@ constexpr const char* kEnds = "ends";
 
 std::string progress_key(int rank) { return str("progress/", rank); }
 
-Clock::duration duration_of(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
 Clock::duration interval_of(double timeout) {
   return duration_of(std::clamp(timeout / 20, 0.02, 0.5));
 }
@@ -240,7 +236,7 @@ void Monitor::farewell() noexcept {
     store_->set(str(kEnds, "/", rank_), "");
     std::int64_t ended = store_->add(kEnds, 1);
     const Clock::duration step = duration_of(std::clamp(timeout_ / 10, 0.02, 1.0));
-    Clock::time_point next = begin + duration_of(std::min(timeout_, 1e9));
+    Clock::time_point next = begin + duration_of(timeout_);
     std::vector<int> before;
     while (ended < size_ && !failed()) {
       // The longer it takes, the fewer requests.

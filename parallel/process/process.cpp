@@ -23,11 +23,6 @@ namespace braid::parallel {
 namespace process {
 namespace {
 
-Clock::time_point after(double seconds) {
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double>(std::min(seconds, 1e9)));
-}
-
 /// What rank 0 tells the others under MPI.
 struct StoreAddress {
   std::array<char, 64> address{};

@@ -4,12 +4,14 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
 #include <braid/core/error.hpp>
-#include <braid/core/internal/backend.hpp>
-#include <braid/core/internal/kernel_args/elementwise.hpp>
+
+#include "primitives/tree_sum.hpp"
 
 namespace braid::parallel::process {
 namespace {
@@ -104,60 +106,33 @@ void reduce(ReduceOp op, std::size_t ranks, const std::function<const void*(std:
 
 /// The same tree for sums and means of float32 and float64, on the kernels of the CPU, which use
 /// the whole width of its vectors.
-class FloatTree {
- public:
-  FloatTree(DType dtype, std::size_t ranks, const std::function<const void*(std::size_t)>& source)
-      : dtype_(dtype),
-        size_(static_cast<std::int64_t>(size_of(dtype))),
-        ranks_(ranks),
-        source_(source),
-        tiles_(static_cast<std::size_t>(2 * static_cast<std::int64_t>(std::bit_width(ranks - 1)) *
-                                        kTile * size_)) {}
-
-  void run(ReduceOp op, char* out, std::int64_t count) {
-    for (std::int64_t at = 0; at < count; at += kTile) {
-      const std::int64_t n = std::min(kTile, count - at);
-      char* const to = out + at * size_;
-      const void* const sum = add(0, ranks_, 0, to, at, n);
-      const auto divisor = static_cast<double>(ranks_);
-      // the product with a power of two has the same bits, and is faster
-      if (op != ReduceOp::mean) continue;
-      if (std::has_single_bit(ranks_)) compute(BinaryOp::mul, to, sum, nullptr, n, 1 / divisor);
-      else compute(BinaryOp::div, to, sum, nullptr, n, divisor);
-    }
+void reduce_floats(DType dtype, bool mean, std::size_t ranks,
+                   const std::function<const void*(std::size_t)>& source, char* out,
+                   std::int64_t count) {
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
+  // The tree writes its result before it reads the memory of these ranks.
+  bool late = false;
+  for (std::size_t rank = 2; rank < ranks; ++rank) late = late || source(rank) == out;
+  const std::size_t tile = static_cast<std::size_t>(kTile * size), levels = tree_levels(ranks);
+  const auto scratch =
+      ranks > 2 ? std::make_unique_for_overwrite<char[]>((levels + 1) * tile) : nullptr;
+  const auto divisor = static_cast<double>(ranks);
+  for (std::int64_t at = 0; at < count; at += kTile) {
+    const std::int64_t n = std::min(kTile, count - at);
+    char* const to = out + at * size;
+    const auto part = [&](std::size_t rank) -> const void* {
+      return static_cast<const char*>(source(rank)) + at * size;
+    };
+    const void* const sum =
+        tree_sum(Device(), part, 0, ranks, late ? scratch.get() + levels * tile : to, scratch.get(),
+                 n, dtype);
+    // the product with a power of two has the same bits, and is faster
+    if (mean && std::has_single_bit(ranks))
+      compute_on(Device(), BinaryOp::mul, to, sum, nullptr, n, dtype, 1 / divisor);
+    else if (mean) compute_on(Device(), BinaryOp::div, to, sum, nullptr, n, dtype, divisor);
+    else if (sum != to) std::memcpy(to, sum, static_cast<std::size_t>(n * size));
   }
-
- private:
-  /// Adds ranks [first, first + count) of elements [at, at + n) into `out`; returns where the sum
-  /// is.
-  const void* add(std::size_t first, std::size_t count, int level, char* out, std::int64_t at,
-                  std::int64_t n) {
-    if (count == 1) return static_cast<const char*>(source_(first)) + at * size_;
-    const std::size_t left = std::bit_floor(count - 1);  // the largest power of two below count
-    // `out` may be the memory of a rank that is added later
-    char* const tile = tiles_.data() + 2 * level * kTile * size_;
-    const void* const a = add(first, left, level + 1, tile, at, n);
-    const void* const b = add(first + left, count - left, level + 1, tile + kTile * size_, at, n);
-    compute(BinaryOp::add, out, a, b, n, 0);
-    return out;
-  }
-
-  void compute(BinaryOp op, void* out, const void* a, const void* b, std::int64_t n,
-               double scalar) const {
-    BinaryArgs args{op, dtype_, out, a, b, scalar, 1, {}};
-    args.loop.rank = 1;
-    args.loop.n = args.loop.size[0] = n;
-    for (auto& stride : args.loop.stride) stride[0] = 1;
-    args.loop.dense = true;
-    launch("reduce", Device(), &KernelTable::binary, args);
-  }
-
-  DType dtype_;
-  std::int64_t size_;
-  std::size_t ranks_;
-  const std::function<const void*(std::size_t)>& source_;
-  std::vector<char> tiles_;  // two for each level
-};
+}
 
 }  // namespace
 
@@ -166,7 +141,8 @@ void reduce_host(DType dtype, ReduceOp op, std::size_t ranks,
                  std::int64_t count) {
   if ((dtype == DType::float32 || dtype == DType::float64) &&
       (op == ReduceOp::sum || op == ReduceOp::mean) && ranks > 1)
-    return FloatTree(dtype, ranks, source).run(op, static_cast<char*>(out), count);
+    return reduce_floats(dtype, op == ReduceOp::mean, ranks, source, static_cast<char*>(out),
+                         count);
   switch (dtype) {
     case DType::uint8: return reduce<std::uint8_t>(op, ranks, source, out, count);
     case DType::int32: return reduce<std::int32_t>(op, ranks, source, out, count);

@@ -13,6 +13,16 @@ namespace braid::parallel::process {
 
 using Clock = std::chrono::steady_clock;
 
+/// A timeout as a duration; 30 years at most, so that the sum with a time does not overflow.
+[[nodiscard]] inline Clock::duration duration_of(double seconds) {
+  constexpr double kMost = 1e9;
+  return std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(seconds < kMost ? seconds : kMost));
+}
+[[nodiscard]] inline Clock::time_point after(double seconds) {
+  return Clock::now() + duration_of(seconds);
+}
+
 /// A key-value store that the ranks use to meet, and to tell each other how far they are. Never for
 /// tensors. Any thread may use it.
 class Store {

@@ -7,11 +7,6 @@
 namespace braid::parallel::process {
 namespace {
 
-Clock::time_point after(double seconds) {
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
 constexpr std::size_t kValueAt = 9;  // in an answer, after status and age
 constexpr const char* kOtherProtocol = "it sends another protocol";
 

@@ -11,8 +11,7 @@
 namespace braid::parallel {
 namespace {
 
-constexpr int kTag = 0x7ace;                               // of the messages here
-constexpr std::int64_t kMostTime = std::int64_t{1} << 60;  // 36 years
+constexpr int kTag = 0x7ace;  // of the messages here
 
 Tensor make_bytes(std::size_t n) {
   return make_tensor({static_cast<std::int64_t>(n)}, DType::uint8, Device());
@@ -42,7 +41,7 @@ std::vector<ClockOffset> measure_clocks(ProcessCommunicator& ranks, const HostCl
       ranks.send(message, r, kTag);
       ranks.recv(message, r, kTag);
       const std::int64_t trip = clock() - sent;
-      if (*time < -kMostTime || *time > kMostTime) refused = r;
+      if (!is_time(*time)) refused = r;
       if (refused == r || (least >= 0 && trip >= least)) continue;
       least = trip;
       // The rank read its clock between the two readings here.

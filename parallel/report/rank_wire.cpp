@@ -11,8 +11,7 @@
 namespace braid::parallel {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3145434152544442;       // with another byte order: refused
-constexpr std::int64_t kMostTime = std::int64_t{1} << 60;  // so that sums do not overflow
+constexpr std::uint64_t kMagic = 0x3145434152544442;  // with another byte order: refused
 constexpr std::size_t kMostNames = 65536, kMostName = 256, kMostDevices = 1024;
 constexpr int kMostIndex = 4096;
 
@@ -93,8 +92,6 @@ class Reader {
   std::string_view bytes_;
   int rank_;
 };
-
-bool is_time(std::int64_t t) noexcept { return t > -kMostTime && t < kMostTime; }
 
 }  // namespace
 

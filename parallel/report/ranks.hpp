@@ -1,12 +1,14 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <braid/parallel/process_communicator.hpp>
 #include <braid/parallel/rank_run.hpp>
+#include <braid/parallel/report.hpp>
 
 // Brings what several ranks recorded to rank 0, on one time axis.
 namespace braid::parallel {
@@ -23,6 +25,12 @@ using HostClock = std::function<std::int64_t()>;
 /// round trip counts. All ranks call it. Rank 0 gets one offset for each rank, the others none.
 [[nodiscard]] std::vector<ClockOffset> measure_clocks(ProcessCommunicator& ranks,
                                                       const HostClock& clock, int rounds = 16);
+
+/// True for a time that a monotonic clock can have: 36 years at most, so that sums do not overflow.
+[[nodiscard]] constexpr bool is_time(std::int64_t t) noexcept {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  return t > -kMost && t < kMost;
+}
 
 /// What one rank recorded: spans in ns since `began`, collectives in ns of its clock.
 struct RankPart {
@@ -49,6 +57,9 @@ inline constexpr std::size_t kMostRankBytes = std::size_t{256} << 20;
 /// all throw CommError if rank 0 refuses what one of them sent.
 [[nodiscard]] std::vector<RankRun> gather_ranks(ProcessCommunicator& ranks, const RankPart& part,
                                                 const HostClock& clock);
+
+/// The ranks of a run of several processes, else none.
+[[nodiscard]] std::span<const RankRun> ranks_of(const MeasuredRun& run) noexcept;
 
 /// The collectives of a rank together.
 struct CollectiveTotals {

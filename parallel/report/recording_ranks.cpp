@@ -39,6 +39,11 @@ int log_rank(const ProcessCommunicator& ranks) {
 
 }  // namespace
 
+std::span<const RankRun> ranks_of(const MeasuredRun& run) noexcept {
+  if (run.ranks == nullptr) return {};
+  return *run.ranks;
+}
+
 CollectiveTotals totals_of(const RankRun& rank) noexcept {
   CollectiveTotals sum;
   for (const CollectiveSpan& c : rank.collectives) {

@@ -3,10 +3,10 @@
 #include <map>
 
 #include <braid/core/error.hpp>
-#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "report/json_text.hpp"
+#include "report/ranks.hpp"
 
 namespace braid::parallel {
 namespace {
@@ -115,8 +115,7 @@ void write_run(JsonText& json, const MeasuredRun& run, int process) {
     (void)write_spans(json, {run.devices, run.spans, "", 1}, process, names);
   }
   int track = 1;
-  const std::vector<RankRun> none;
-  for (const RankRun& rank : run.ranks != nullptr ? *run.ranks : none) {
+  for (const RankRun& rank : ranks_of(run)) {
     const std::string prefix = str("rank ", rank.rank, " · ");
     names[track] = prefix + "steps";
     track = write_spans(json, {rank.devices, rank.spans, prefix, track}, process, names);

@@ -4,10 +4,10 @@
 #include <set>
 
 #include <braid/core/error.hpp>
-#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "report/page.hpp"
+#include "report/ranks.hpp"
 #include "report/write_json.hpp"
 
 namespace braid::parallel {
@@ -117,9 +117,8 @@ void write_timeline(JsonText& json, const MeasuredRun& run) {
   json.key("spans").array();
   if (run.ranks == nullptr) write_spans(json, run.devices, run.spans, steps, 0, kShownSpans);
   std::size_t lane = 0;
-  const std::vector<RankRun> none;
-  for (const RankRun& rank : run.ranks != nullptr ? *run.ranks : none) {
-    const std::size_t most = std::max<std::size_t>(kShownSpans / run.ranks->size() / 2, 1);
+  for (const RankRun& rank : ranks_of(run)) {
+    const std::size_t most = std::max<std::size_t>(kShownSpans / ranks_of(run).size() / 2, 1);
     write_spans(json, rank.devices, rank.spans, steps, lane, most);
     lane += rank.devices.size();
     write_collectives(json, rank, steps, lane++, most);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <braid/core/error.hpp>
-#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "report/ranks.hpp"

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include <braid/core/error.hpp>
-#include <braid/parallel/rank_run.hpp>
 #include <braid/parallel/report.hpp>
 
 #include "report/json_text.hpp"

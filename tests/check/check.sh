@@ -14,7 +14,7 @@ set -uo pipefail
 
 # The order lets checks share builds: simt, cuda and ptx have objects in common with the plain
 # build, generic uses the build folder of compilers, and gpu that of simt.
-every_run=(format layering docs api consumers simt asan tsan cuda ptx)
+every_run=(format layering docs vocabulary api consumers simt asan tsan cuda ptx)
 only_all=(tests compilers generic report gpu coverage)
 all=("${every_run[@]}" "${only_all[@]}")
 # CI alternates between these: each needs a separate build of the library.
@@ -91,9 +91,9 @@ committed_files() {
   cat "$list"
 }
 # Returns a hash of the files that a check may depend on. It leaves out this script, the record, the
-# files of other checks (tests/check/<name>.* and <name>_*, tests/ptx, scripts of bench/gpu), and
-# Markdown if the check takes no code from it. The tests of simt read comments: marks in tests/simt,
-# labels in bench/ladder, and the lines that simt_removals.txt quotes.
+# files of other checks (tests/check/<name>.*, <name>_* and <name>/, tests/ptx, scripts of
+# bench/gpu), and Markdown if the check takes no code from it. The tests of simt read comments:
+# marks in tests/simt, labels in bench/ladder, and the lines that simt_removals.txt quotes.
 tree_of() {
   local unseen='tests/check/all\.txt' others
   case $1 in format | layering | docs)  # these read comments and texts
@@ -101,10 +101,10 @@ tree_of() {
     return ;;
   esac
   others=$(printf '%s\n' "${all[@]}" check faults | grep -vx "$1" | paste -sd'|')
-  unseen+="|tests/check/($others)[._].*"
+  unseen+="|tests/check/($others)[._/].*"
   [[ $1 == ptx ]] || unseen+='|tests/ptx/.*'
   [[ $1 == gpu ]] || unseen+='|bench/gpu/.*\.(sh|py)'
-  [[ $1 == consumers ]] || unseen+='|.*\.md'
+  [[ $1 == consumers || $1 == vocabulary ]] || unseen+='|.*\.md'
   {
     committed_files | grep -vE "	($unseen)\$"
     [[ $1 != simt ]] || git ls-tree -r HEAD -- tests/simt bench/ladder \

@@ -29,16 +29,6 @@ double gradient_of(const Model& model, std::size_t k = 0) {
   return g.defined() ? g.item<double>() : 0;
 }
 
-/// The text that f throws; empty if it does not.
-template <class F> std::string thrown(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return {};
-}
-
 void expect_text(const std::string& got, const std::string& part) {
   expect(got.find(part) != std::string::npos, str("'", part, "' in '", got, "'"));
 }
@@ -53,7 +43,7 @@ TEST_CASE("distributed: a parameter that is wrapped again is reduced by the last
     Two other = on(ranks);
     nn::tie(other.a.weight, first->module.a.weight);
     const Model second(std::move(other), ranks);
-    expect_text(thrown([&] { (void)(*first)(row_of(ranks), true); }), "another one has taken");
+    expect_text(text_of([&] { (void)(*first)(row_of(ranks), true); }), "another one has taken");
     first.reset();
     second(row_of(ranks), true).sum().backward();
     expect(gradient_of(second) == 1.5, str("1.5, got ", gradient_of(second)));
@@ -79,7 +69,7 @@ TEST_CASE("distributed: two models in one backward, of which the second fails",
       for (const bool first : {true, false}) {
         const Tensor deep = tanh(tanh(first ? d(x, false) : g(x, true))),
                      shallow = first ? g(x, true) : d(x, false);
-        expect_text(thrown([&] { (deep + shallow).sum().backward(); }),
+        expect_text(text_of([&] { (deep + shallow).sum().backward(); }),
                     "expected a gradient of every parameter on every rank");
         expect(gradient_of(g) == 0 && gradient_of(d) == 0, "no gradient");
       }
@@ -98,7 +88,7 @@ TEST_CASE("distributed: virtual replicas: one backward over two forwards is refu
                    longer = full({8 / n, 1}, 1.0).to(ranks->device());
       for (const Tensor& other : {x, longer}) {
         const Tensor one = model(x, true).mean(), two = model(other, true).mean();
-        expect_text(thrown([&] { (one + two).backward(); }), "the backward of one forward");
+        expect_text(text_of([&] { (one + two).backward(); }), "the backward of one forward");
         expect(!parameters(model)[0].grad().defined(), "no gradient");
       }
       model(x, true).mean().backward();
@@ -115,7 +105,7 @@ TEST_CASE("distributed: a parameter that trains only after wrapping is refused",
     model(row_of(ranks), true).sum().backward();
     expect(gradient_of(model) == 1.5, str("1.5, got ", gradient_of(model)));
     parameters(model)[1].requires_grad_(true);
-    expect_text(thrown([&] { (void)model(row_of(ranks), true); }), "wrap the model again");
+    expect_text(text_of([&] { (void)model(row_of(ranks), true); }), "wrap the model again");
   });
 }
 
@@ -133,7 +123,7 @@ TEST_CASE("distributed: a hook that fails on one rank fails on all",
         return result;
       };
       const Model model(on(ranks), ranks, {.hook = hook});
-      expect_text(thrown([&] { model(row_of(ranks), true).sum().backward(); }), "no memory");
+      expect_text(text_of([&] { model(row_of(ranks), true).sum().backward(); }), "no memory");
       expect(!parameters(model)[0].grad().defined(), "no gradient");
       // the failure at the end has been voted on: the communicator goes on
       if (!at_once) ranks->barrier();

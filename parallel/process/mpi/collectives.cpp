@@ -36,34 +36,54 @@ void run_one(Mpi& mpi, const BraidEnginePoll& poll, const char* name, F&& start)
   wait(mpi, all, poll);
 }
 
-void all_to_all(Mpi& mpi, const BraidEngineCall& call, const BraidEnginePoll& poll) {
+struct Span {
+  char* data;
+  std::int64_t bytes;
+};
+
+/// Sends to_rank(r) to each other rank r, and receives of_rank(r) from it; calls `meanwhile`, then
+/// waits. Every rank begins with another one.
+template <class To, class From, class F>
+void exchange(Mpi& mpi, const BraidEnginePoll& poll, const To& to_rank, const From& of_rank,
+              const F& meanwhile) {
   Requests all;
-  const auto* in = static_cast<const char*>(call.in);
-  auto* out = static_cast<char*>(call.out);
+  {
+    const std::lock_guard lock(mpi_mutex());
+    all.requests.reserve(static_cast<std::size_t>(2 * mpi.size));
+    for (int i = 1; i < mpi.size; ++i) {
+      const int r = (mpi.rank + i) % mpi.size;
+      if (const Span s = of_rank(r); s.bytes > 0)
+        receive_parts(mpi, mpi.collectives, s.data, s.bytes, r, kParts, all);
+    }
+    for (int i = 1; i < mpi.size; ++i) {
+      const int r = (mpi.rank - i + mpi.size) % mpi.size;
+      if (const Span s = to_rank(r); s.bytes > 0)
+        send_parts(mpi, mpi.collectives, s.data, s.bytes, r, kParts, all);
+    }
+  }
+  meanwhile();
+  wait(mpi, all, poll);
+}
+
+void all_to_all(Mpi& mpi, const BraidEngineCall& call, const BraidEnginePoll& poll) {
+  auto* const in = static_cast<char*>(const_cast<void*>(call.in));  // only read
+  auto* const out = static_cast<char*>(call.out);
   std::vector<std::int64_t> from(1, 0), to(1, 0);
   for (int r = 0; r < mpi.size; ++r) {
     from.push_back(from.back() + call.in_counts[r] * call.element_bytes);
     to.push_back(to.back() + call.out_counts[r] * call.element_bytes);
   }
-  const auto at = [](int r) { return static_cast<std::size_t>(r); };
-  {
-    const std::lock_guard lock(mpi_mutex());
-    all.requests.reserve(static_cast<std::size_t>(2 * mpi.size));
-    for (int i = 1; i < mpi.size; ++i) {  // every rank begins with another one
-      const int r = (mpi.rank + i) % mpi.size;
-      const std::int64_t bytes = to[at(r) + 1] - to[at(r)];
-      if (bytes > 0) receive_parts(mpi, mpi.collectives, out + to[at(r)], bytes, r, kParts, all);
-    }
-    for (int i = 1; i < mpi.size; ++i) {
-      const int r = (mpi.rank - i + mpi.size) % mpi.size;
-      const std::int64_t bytes = from[at(r) + 1] - from[at(r)];
-      if (bytes > 0) send_parts(mpi, mpi.collectives, in + from[at(r)], bytes, r, kParts, all);
-    }
-  }
-  const std::size_t me = at(mpi.rank);
-  if (from[me + 1] > from[me] && call.skips_own == 0)
-    std::memcpy(out + to[me], in + from[me], static_cast<std::size_t>(from[me + 1] - from[me]));
-  wait(mpi, all, poll);
+  const auto part = [](char* data, const std::vector<std::int64_t>& at, int r) {
+    const auto i = static_cast<std::size_t>(r);
+    return Span{data + at[i], at[i + 1] - at[i]};
+  };
+  exchange(
+      mpi, poll, [&](int r) { return part(in, from, r); }, [&](int r) { return part(out, to, r); },
+      [&] {
+        const Span own = part(in, from, mpi.rank);
+        if (own.bytes > 0 && call.skips_own == 0)
+          std::memcpy(part(out, to, mpi.rank).data, own.data, static_cast<std::size_t>(own.bytes));
+      });
 }
 
 void all_gather(Mpi& mpi, const BraidEngineCall& call, const BraidEnginePoll& poll) {
@@ -87,22 +107,17 @@ void all_gather(Mpi& mpi, const BraidEngineCall& call, const BraidEnginePoll& po
                              offsets.data(), MPI_BYTE, mpi.collectives, &request);
     });
   }
-  Requests all;
-  {
-    const std::lock_guard lock(mpi_mutex());
-    for (int i = 1; i < mpi.size; ++i) {
-      const auto r = static_cast<std::size_t>((mpi.rank + i) % mpi.size);
-      if (counts[r] > 0)
-        receive_parts(mpi, mpi.collectives, out + at[r], counts[r], static_cast<int>(r), kParts,
-                      all);
-    }
-    for (int i = 1; i < mpi.size && counts[me] > 0; ++i)
-      send_parts(mpi, mpi.collectives, static_cast<const char*>(call.in), counts[me],
-                 (mpi.rank - i + mpi.size) % mpi.size, kParts, all);
-  }
-  if (!in_place && counts[me] > 0)
-    std::memcpy(out + at[me], call.in, static_cast<std::size_t>(counts[me]));
-  wait(mpi, all, poll);
+  const Span own{static_cast<char*>(const_cast<void*>(call.in)), counts[me]};  // only read
+  exchange(
+      mpi, poll, [&](int) { return own; },
+      [&](int r) {
+        const auto i = static_cast<std::size_t>(r);
+        return Span{out + at[i], counts[i]};
+      },
+      [&] {
+        if (!in_place && own.bytes > 0)
+          std::memcpy(out + at[me], own.data, static_cast<std::size_t>(own.bytes));
+      });
 }
 
 }  // namespace

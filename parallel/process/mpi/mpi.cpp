@@ -33,19 +33,19 @@ void check_size(const MPI_Status& status, std::int64_t expected) {
 
 bool complete(Requests& all) {
   int done = 0;
-  std::vector<MPI_Status> statuses(all.requests.size());
+  all.statuses.resize(all.requests.size());
   const int code = MPI_Testall(static_cast<int>(all.requests.size()), all.requests.data(), &done,
-                               statuses.data());
+                               all.statuses.data());
   if (code == MPI_ERR_IN_STATUS) {
-    for (const MPI_Status& status : statuses)
+    for (const MPI_Status& status : all.statuses)
       if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING)
         throw Failure{text_of("MPI_Testall", status.MPI_ERROR)};
     throw Failure{"MPI_Testall: an error in no status"};
   }
   check("MPI_Testall", code);
   if (done == 0) return false;
-  for (std::size_t i = 0; i < statuses.size(); ++i) {
-    if (all.expected[i] >= 0) check_size(statuses[i], all.expected[i]);
+  for (std::size_t i = 0; i < all.statuses.size(); ++i) {
+    if (all.expected[i] >= 0) check_size(all.statuses[i], all.expected[i]);
   }
   return true;
 }

@@ -44,6 +44,7 @@ struct Mpi {
 struct Requests {
   std::vector<MPI_Request> requests;
   std::vector<std::int64_t> expected;  // bytes of a receive; -1: not one
+  std::vector<MPI_Status> statuses;    // of the last look
   MPI_Request& add(std::int64_t bytes = -1) {
     expected.push_back(bytes);
     requests.push_back(MPI_REQUEST_NULL);

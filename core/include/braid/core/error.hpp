@@ -130,6 +130,11 @@ inline void check(bool ok, std::string_view what) {
   if (!ok) throw Error(std::string(what));
 }
 
+namespace detail {
+/// The readable name of a type from std::type_info::name().
+[[nodiscard]] std::string type_name(const char* mangled);
+}  // namespace detail
+
 /// The type of an exception as readable text (`ShapeError` for braid::ShapeError); `unknown` if it
 /// is not a std::exception.
 [[nodiscard]] std::string exception_type(const std::exception_ptr& e);
