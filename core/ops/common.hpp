@@ -96,6 +96,10 @@ void fill_values(const Tensor& t, const Scalar& value);
 /// leaves the version counter as it is: for new tensors.
 void copy_values(const Tensor& dst, const Tensor& src);
 
+/// Returns the view (shape, strides, offset) of x after contiguous(). Recorded; its gradient is
+/// embed, so the elements of the view must not share memory.
+[[nodiscard]] Tensor dense_view(const char* op, const Tensor& x, const Shape& shape,
+                                const Shape& strides, std::int64_t offset);
 /// Returns a contiguous tensor of shape `base` that holds dy at the view (strides, offset), and 0
 /// elsewhere. This is the gradient of every slicing view. Recorded; its gradient is that view.
 [[nodiscard]] Tensor embed(const char* op, const Tensor& dy, const Shape& base,

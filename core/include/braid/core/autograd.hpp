@@ -196,13 +196,20 @@ class Needs {
   autograd::Node* node_;
 };
 
+namespace detail {
+/// Returns a tensor with the view's memory and graph that does not hold its base. The base's later
+/// graph may hold saved tensors; with the base they would make a cycle.
+[[nodiscard]] Tensor without_base(const Tensor& view);
+}  // namespace detail
+
 /// A tensor saved for backward. get() throws AutogradError if it was changed in place since.
 class SavedTensor {
  public:
   SavedTensor() noexcept = default;
   /// Saves an input of the op.
   explicit SavedTensor(const Tensor& input)
-      : tensor_(input), version_(input.defined() ? input.version() : 0) {}
+      : tensor_(input.defined() && input.id()->base ? detail::without_base(input) : input),
+        version_(input.defined() ? input.version() : 0) {}
   /// Saves an output of the op. It is stored without its node, to avoid a reference cycle; get()
   /// attaches the node again while the node runs.
   static SavedTensor output(const Tensor& y, std::uint32_t output_nr = 0);
@@ -250,7 +257,8 @@ template <class F> class NodeOf final : public autograd::Node {
  private:
   std::optional<F> function_;
 };
-/// Makes y output `output_nr` of the node.
+/// Makes y output `output_nr` of the node. For a view whose creation is complete, this is an
+/// in-place change of its base.
 void attach(const Tensor& y, Ref<autograd::Node> node, std::uint32_t output_nr);
 }  // namespace detail
 

@@ -127,9 +127,11 @@ class Tensor {
   [[nodiscard]] Tensor contiguous() const;
 
   // ---- in-place operations. They increase the version. Outside of NoGrad they throw AutogradError
-  // for a leaf that requires a gradient. If a gradient would be recorded, they also throw it for a
-  // view and for a tensor with views. They throw LayoutError for a tensor whose elements share
-  // memory (an expanded one). A call on a temporary returns the tensor itself, to be kept:
+  // for a leaf that requires a gradient and, if a gradient would be recorded, for a view of one, a
+  // view made under NoGrad, and a view that split, chunk or unbind made. A recorded change of
+  // another view is a change of its base: the gradients of both, and of all other views, are those
+  // of the new values, as in PyTorch. In-place ops throw LayoutError for a tensor whose elements
+  // share memory (an expanded one). A call on a temporary returns the tensor itself, to be kept:
   // `zeros({3}).fill_(1)`. But the copies made by x[index], and by a reshape that had to copy, only
   // look like parts of x. If nothing else holds such a copy, a change to it would be lost, so it
   // throws LayoutError (docs/decisions/0014-in-place-on-a-temporary.md).
@@ -257,6 +259,15 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
+/// Which tensor with the memory of another one may be changed in place where gradients are recorded
+/// (docs/decisions/0025-in-place-through-views.md).
+enum class ViewKind : std::uint8_t {
+  none,     ///< not made as a view
+  view,     ///< changes are recorded: the base gets them
+  no_grad,  ///< made under NoGrad: recorded changes are refused
+  many,     ///< one of several results of an op (split): likewise
+};
+
 /// The object that the handles of a tensor share. The functions that make tensors (ops, views)
 /// write its fields before they return the handle; later only in-place ops do.
 struct TensorImpl final : RefCounted {
@@ -267,14 +278,19 @@ struct TensorImpl final : RefCounted {
   Ref<Storage> storage;
   Ref<autograd::Node> grad_fn;
   Ref<TensorImpl> grad;
+  // of a floating-point view made while gradients are recorded: the tensor, itself no view, whose
+  // changes it follows; see autograd/view_history.hpp
+  Ref<TensorImpl> base;
+  // Number of changes of the graph of this tensor. In a view: the base's number at the time for
+  // which the view's grad_fn is right.
+  std::atomic<std::uint64_t> history{0};
   std::uint32_t output_nr = 0;  // which output of grad_fn
   DType dtype = DType::float32;
   bool hooked = false;  // see autograd/hooks.hpp
   Device device;
   bool requires_grad = false;  // for leaves; with a grad_fn it is implied
-  bool is_view = false;
-  // if true, an in-place op that would record a gradient throws: the views would not get it
-  std::atomic<bool> has_views{false};
+  ViewKind view_kind = ViewKind::none;
+  bool settled = false;  // of a view: its graph at its creation, if any, is complete
   bool contiguous = true;
   std::uint8_t marks = 0;        // bits of the modules above core, which core does not read
   bool looks_like_part = false;  // a copy made by x[index] or reshape, see Tensor::kept
@@ -310,6 +326,14 @@ inline TensorImpl& defined(const Ref<TensorImpl>& impl) {
   if (!impl) undefined_tensor();
   return *impl;
 }
+/// Makes a view's grad_fn again, from its base's, after an in-place change of the base.
+void follow_base(TensorImpl& view);
+/// The tensor's grad_fn and output_nr are right after this call.
+inline void settle_history(TensorImpl& t) {
+  if (t.base && t.history.load(std::memory_order_acquire) !=
+                    t.base->history.load(std::memory_order_relaxed)) [[unlikely]]
+    follow_base(t);
+}
 }  // namespace detail
 
 template <class F>
@@ -333,8 +357,12 @@ inline std::int64_t Tensor::storage_offset() const { return detail::defined(impl
 inline const Ref<Storage>& Tensor::storage() const { return detail::defined(impl_).storage; }
 inline std::uint64_t Tensor::version() const { return detail::defined(impl_).storage->version(); }
 inline bool Tensor::requires_grad() const {
-  return detail::defined(impl_).requires_grad || impl_->grad_fn;
+  detail::settle_history(detail::defined(impl_));
+  return impl_->requires_grad || impl_->grad_fn;
 }
-inline bool Tensor::is_leaf() const { return !detail::defined(impl_).grad_fn; }
+inline bool Tensor::is_leaf() const {
+  detail::settle_history(detail::defined(impl_));
+  return !impl_->grad_fn;
+}
 
 }  // namespace braid
