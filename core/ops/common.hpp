@@ -51,6 +51,13 @@ void check_index(const char* op, const Tensor& x, const Tensor& index);
 /// gather, recorded under the name of the op that calls it.
 [[nodiscard]] Tensor gathered(const char* op, const Tensor& x, std::int64_t dim,
                               const Tensor& index);
+/// Writes or adds src, of the index's shape, at the index along dim d of y. Not recorded, and
+/// leaves the version counter as it is.
+void scatter_values(const char* op, const Tensor& y, int d, const Tensor& index, const Tensor& src,
+                    bool add);
+/// Returns the places of the true elements of a bool mask in row-major order, as int64 of rank 1.
+/// Waits for the device.
+[[nodiscard]] Tensor places_of_true(const Tensor& mask);
 /// scatter or scatter_add, recorded under the name of the op that calls it.
 [[nodiscard]] Tensor scattered(const char* op, const Tensor& x, std::int64_t dim,
                                const Tensor& index, const Tensor& src, bool add);

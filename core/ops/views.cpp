@@ -136,6 +136,7 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
 }
 Tensor Tensor::operator[](std::int64_t index) const { return select(0, index); }
 Tensor Tensor::operator[](const Tensor& index) const {
+  if (index.dtype() != DType::int64) return this->index({index});
   Shape result = index.shape();
   for (int i = 1; i < dim(); ++i) result.push_back(shape()[i]);
   Tensor y = ops::index_rows(*this, index.reshape({-1})).reshape(result);

@@ -515,7 +515,7 @@ TEST_CASE("in place through views: threads may read one view after a change of i
     std::vector<std::thread> threads;
     std::vector<List> results(4);
     for (List& r : results)
-      threads.emplace_back([&v, &w, &r] {
+      threads.emplace_back([&v, &r] {
         const Tensor scaled = v * 3;
         r = list(scaled);
       });

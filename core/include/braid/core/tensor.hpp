@@ -1,7 +1,9 @@
 #pragma once
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <optional>
 #include <span>
@@ -20,6 +22,8 @@
 namespace braid {
 
 namespace autograd { class Node; }
+namespace indexing { class TensorIndex; }
+class RowIterator;
 struct TensorImpl;
 
 /// Options of the tensor factories. Defaults: the default device (set_default_device; cpu:0 at
@@ -47,8 +51,7 @@ class Tensor {
   explicit Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
   Tensor(const Tensor&) noexcept = default;
   Tensor(Tensor&&) noexcept = default;
-  /// Makes this handle refer to t's tensor. Only an lvalue can be assigned to: `x[0] = y` would
-  /// have no effect and does not compile; write `x[0].copy_(y)`.
+  /// Makes this handle refer to t's tensor.
   Tensor& operator=(const Tensor& t) & noexcept = default;
   Tensor& operator=(Tensor&& t) & noexcept = default;
   ~Tensor() = default;
@@ -189,7 +192,7 @@ class Tensor {
   // Invalid dims and indices throw IndexError, invalid shapes ShapeError.
   [[nodiscard]] Tensor operator[](std::int64_t index) const;  ///< select(0, index)
   /// Selects rows of dim 0 by an int64 tensor; negative indices count from the end. Returns a copy
-  /// of shape index.shape + shape[1:].
+  /// of shape index.shape + shape[1:]. For a mask and other dtypes: index({index}).
   [[nodiscard]] Tensor operator[](const Tensor& index) const;
   /// The part at one index of a dim, without that dim.
   [[nodiscard]] Tensor select(std::int64_t dim, std::int64_t index) const;
@@ -215,6 +218,82 @@ class Tensor {
   /// Broadcasts to a shape without copying: dims that are new or enlarged get stride 0. A size of
   /// -1 keeps the size.
   [[nodiscard]] Tensor expand(const Shape& shape) const;
+
+  // ---- indexing, as in LibTorch; indexing.hpp has Slice, None, Ellipsis
+  /// The part of the tensor that Python's x[…] selects, by PyTorch's rules. Integers, slices, None,
+  /// "..." give a view; a negative step, a bool or a tensor among the indices gives a copy.
+  ///
+  /// Index tensors are int64 or int32; they broadcast with each other. A bool tensor of rank k is a
+  /// mask of k dims. The dims of the index tensors replace the dims that they select from, or come
+  /// first if those are not next to each other. A tensor of rank 0 counts as an integer.
+  ///
+  /// Gradient  dy at the place of each element, added up where an element is selected several times
+  /// Throws    IndexError for too many indices, for an index out of range (on CUDA: index tensors
+  ///           when the host next waits for the device), and for a mask of another shape;
+  ///           DTypeError, DeviceError, ShapeError for index tensors; ArgumentError for no index
+  ///           and for a step of 0
+  ///
+  ///     using namespace braid::indexing;
+  ///     const Tensor x = arange(24).reshape({2, 3, 4});
+  ///     x.index({Slice(), -1});                         // [2, 4]
+  ///     x.index({"...", Slice(None, None, -1)});        // the last dim reversed
+  ///     x.index({0, tensor({{0, 2}, {1, 1}})});         // [2, 2, 4]
+  [[nodiscard]] Tensor index(std::initializer_list<indexing::TensorIndex> indices) const;
+  [[nodiscard]] Tensor index(const std::vector<indexing::TensorIndex>& indices) const;
+  /// Writes the value, which broadcasts to the shape of index(indices), to that part of the tensor;
+  /// with `accumulate`, adds it. Where an element is selected several times, sums are added in the
+  /// order of the index, and without `accumulate` the last value wins.
+  ///
+  /// Types     as copy_ and add_; with bools or tensors among the indices: value of this dtype
+  /// Gradient  to this tensor, 0 where it was overwritten; to the value
+  /// Throws    as index, and as the other in-place ops
+  ///
+  ///     x.index_put_({gt(x, 10)}, 0);
+  const Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
+                           const Tensor& value, bool accumulate = false) const&;
+  const Tensor& index_put_(const std::vector<indexing::TensorIndex>& indices, const Tensor& value,
+                           bool accumulate = false) const&;
+  const Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
+                           const Scalar& value, bool accumulate = false) const&;
+  const Tensor& index_put_(const std::vector<indexing::TensorIndex>& indices, const Scalar& value,
+                           bool accumulate = false) const&;
+  template <class V>
+  Tensor index_put_(std::initializer_list<indexing::TensorIndex> indices, const V& value,
+                    bool accumulate = false) const&& {
+    return kept("index_put_").index_put_(indices, value, accumulate);
+  }
+  template <class V>
+  Tensor index_put_(const std::vector<indexing::TensorIndex>& indices, const V& value,
+                    bool accumulate = false) const&& {
+    return kept("index_put_").index_put_(indices, value, accumulate);
+  }
+  /// The element at one index for each dim, or the part at fewer indices. A view.
+  ///
+  /// Throws    IndexError for an index out of range, and for more indices than dims
+  ///
+  ///     x.at({1, -1}).item<float>();
+  ///     x(1, -1) = 5;  // writes to x
+  [[nodiscard]] Tensor at(const IntList& indices) const;
+  template <std::integral... I>
+    requires(sizeof...(I) > 0 && !(std::same_as<I, bool> || ...))
+  [[nodiscard]] Tensor operator()(I... indices) const {
+    return at({static_cast<std::int64_t>(indices)...});
+  }
+  /// Assignment to what a call returns writes through a view: `x[0] = y` is `x[0].copy_(y)`, where
+  /// y may have more leading dims of size 1, and `x(1, 2) = 5` is `x(1, 2).fill_(5)`.
+  ///
+  /// Throws    LayoutError unless the value of the call is a view: what x[index], x[mask] or a
+  ///           negative step returns is a copy, and the write would be lost (use index_put_); as
+  ///           copy_ and fill_
+  Tensor& operator=(const Tensor& value) &&;
+  Tensor& operator=(const Scalar& value) &&;
+  /// The parts x[0], x[1], …, as views.
+  ///
+  /// Throws    IndexError for a scalar
+  ///
+  ///     for (const Tensor& row : x) print(row);
+  [[nodiscard]] RowIterator begin() const;
+  [[nodiscard]] RowIterator end() const;
 
   // ---- reductions (documented in ops/reduce.hpp)
   [[nodiscard]] Tensor sum() const;
@@ -366,3 +445,5 @@ inline bool Tensor::is_leaf() const {
 }
 
 }  // namespace braid
+
+#include <braid/core/indexing.hpp>
