@@ -25,12 +25,6 @@ Node* running_node() noexcept { return current_node; }
 RunningNode::RunningNode(Node* node) noexcept : before_(current_node) { current_node = node; }
 RunningNode::~RunningNode() { current_node = before_; }
 
-void attach(const Tensor& y, Ref<Node> node, std::uint32_t output_nr) {
-  TensorImpl& t = *y.id();
-  t.grad_fn = std::move(node);
-  t.output_nr = output_nr;
-}
-
 void already_freed(const char* name) {
   throw AutogradError(str(
       "backward: expected a graph that is still there, got one that an earlier backward freed (at ",
@@ -63,8 +57,9 @@ autograd::Node::Node(const char* name, Device device, std::uint32_t outputs,
   if (edge_count_ > kInlineEdges) many_edges_ = std::make_unique<Edge[]>(edge_count_);
   const std::span<Edge> all = edges();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const TensorImpl* t = inputs[i]->id();
+    TensorImpl* const t = inputs[i]->id();
     if (!t) continue;
+    detail::settle_history(*t);
     if (t->grad_fn) {
       all[i].node = t->grad_fn;
       all[i].output_nr = t->output_nr;
@@ -97,7 +92,8 @@ void autograd::Node::destroy() const noexcept {
 }
 
 SavedTensor::SavedTensor(const Tensor& input)
-    : tensor_(input), version_(input.defined() ? input.version() : 0) {
+    : tensor_(input.defined() && input.id()->base ? detail::without_base(input) : input),
+      version_(input.defined() ? input.version() : 0) {
   if (!detail::keeps_saved()) [[unlikely]]
     hand_over();
 }

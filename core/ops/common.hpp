@@ -51,6 +51,13 @@ void check_index(const char* op, const Tensor& x, const Tensor& index);
 /// gather, recorded under the name of the op that calls it.
 [[nodiscard]] Tensor gathered(const char* op, const Tensor& x, std::int64_t dim,
                               const Tensor& index);
+/// Writes or adds src, of the index's shape, at the index along dim d of y. Not recorded, and
+/// leaves the version counter as it is.
+void scatter_values(const char* op, const Tensor& y, int d, const Tensor& index, const Tensor& src,
+                    bool add);
+/// Returns the places of the true elements of a bool mask in row-major order, as int64 of rank 1.
+/// Waits for the device.
+[[nodiscard]] Tensor places_of_true(const Tensor& mask);
 /// scatter or scatter_add, recorded under the name of the op that calls it.
 [[nodiscard]] Tensor scattered(const char* op, const Tensor& x, std::int64_t dim,
                                const Tensor& index, const Tensor& src, bool add);
@@ -96,6 +103,10 @@ void fill_values(const Tensor& t, const Scalar& value);
 /// leaves the version counter as it is: for new tensors.
 void copy_values(const Tensor& dst, const Tensor& src);
 
+/// Returns the view (shape, strides, offset) of x after contiguous(). Recorded; its gradient is
+/// embed, so the elements of the view must not share memory.
+[[nodiscard]] Tensor dense_view(const char* op, const Tensor& x, const Shape& shape,
+                                const Shape& strides, std::int64_t offset);
 /// Returns a contiguous tensor of shape `base` that holds dy at the view (strides, offset), and 0
 /// elsewhere. This is the gradient of every slicing view. Recorded; its gradient is that view.
 [[nodiscard]] Tensor embed(const char* op, const Tensor& dy, const Shape& base,

@@ -57,6 +57,22 @@ Tensor gathered(const char* op, const Tensor& x, std::int64_t dim, const Tensor&
                 });
 }
 
+void scatter_values(const char* op, const Tensor& y, int d, const Tensor& index, const Tensor& src,
+                    bool add) {
+  if (index.numel() == 0) return;
+  ScatterArgs args{y.dtype(),        add,
+                   y.id()->data(),   static_cast<const std::int64_t*>(index.id()->data()),
+                   src.id()->data(), {},
+                   index.shape()[d], index.strides()[d],
+                   src.strides()[d], y.shape()[d],
+                   y.strides()[d],   op};
+  Shape lines = index.shape(), of_y = y.strides(), of_index = index.strides(),
+        of_src = src.strides();
+  for (Shape* s : {&lines, &of_y, &of_index, &of_src}) s->erase(d);
+  fill_loop(args.lines, lines, {&of_y, &of_index, &of_src}, 0);
+  launch(op, y.device(), &KernelTable::scatter, args);
+}
+
 namespace {
 
 /// Returns a mask of the index elements whose value remains after a scatter: of several equal
@@ -91,19 +107,7 @@ Tensor scattered(const char* op, const Tensor& x, std::int64_t dim, const Tensor
     if (from.shape()[i] != index.shape()[i]) from = from.narrow(i, 0, index.shape()[i]);
   Tensor y = make_tensor(x.shape(), x.dtype(), x.device());
   copy_values(y, x);
-  if (index.numel()) {
-    ScatterArgs args{x.dtype(),         add,
-                     y.id()->data(),    static_cast<const std::int64_t*>(index.id()->data()),
-                     from.id()->data(), {},
-                     index.shape()[d],  index.strides()[d],
-                     from.strides()[d], x.shape()[d],
-                     y.strides()[d],    op};
-    Shape lines = index.shape(), of_y = y.strides(), of_index = index.strides(),
-          of_src = from.strides();
-    for (Shape* s : {&lines, &of_y, &of_index, &of_src}) s->erase(d);
-    fill_loop(args.lines, lines, {&of_y, &of_index, &of_src}, 0);
-    launch(op, x.device(), &KernelTable::scatter, args);
-  }
+  scatter_values(op, y, d, index, from, add);
   if (!needs_grad({x, from})) return y;
   return record(
       op, {x, from}, y,

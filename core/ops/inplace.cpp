@@ -8,6 +8,7 @@
 #include <braid/core/ops/elementwise.hpp>
 
 #include "activation.hpp"
+#include "autograd/view_history.hpp"
 #include "map.hpp"
 #include "where.hpp"
 
@@ -52,6 +53,28 @@ bool has_own_elements(const TensorImpl& t) noexcept {
   return true;
 }
 
+namespace {
+
+/// Throws unless a recorded change of the view can be a change of its base.
+void check_recorded_view(const char* op, const TensorImpl& view) {
+  if (view.view_kind == ViewKind::no_grad)
+    throw AutogradError(str(op,
+                            ": expected a view that was made where gradients are recorded, got one "
+                            "made under NoGrad, whose base would not get the gradient; make the "
+                            "view again outside of NoGrad, or change it under NoGrad"));
+  if (view.view_kind == ViewKind::many)
+    throw AutogradError(str(op,
+                            ": expected a view that can be changed where gradients are recorded, "
+                            "got one of several results of an op (split, chunk, unbind); use "
+                            "narrow or select instead"));
+  if (braid::detail::follows_base(view) && view.base->requires_grad && !view.base->grad_fn)
+    throw AutogradError(str(op,
+                            ": expected a view of a tensor that is not a leaf requiring grad, got "
+                            "a view of one; change it under NoGrad"));
+}
+
+}  // namespace
+
 void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
   const TensorImpl& impl = detail::defined(t.impl());
   if (!has_own_elements(impl))
@@ -60,16 +83,15 @@ void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
                           "expanded or overlapping one, shape ",
                           impl.shape, ", strides ", impl.strides, "; use clone()"));
   if (!grad_enabled()) return;
+  const bool has_graph = t.requires_grad();
   if (impl.requires_grad && !impl.grad_fn)
     throw AutogradError(str(
         op,
         ": expected a tensor that is not a leaf requiring grad, got one; change it under NoGrad"));
-  const bool recorded =
-      impl.grad_fn || (is_floating(impl.dtype) && source.defined() && source.requires_grad());
-  if (recorded && (impl.is_view || impl.has_views.load(std::memory_order_relaxed)))
-    throw AutogradError(
-        str(op, ": expected a tensor without views where gradients are recorded, got a ",
-            impl.is_view ? "view" : "tensor with views"));
+  if (impl.view_kind == ViewKind::none) return;
+  if (has_graph || (is_floating(impl.dtype) && source.defined() && source.requires_grad()))
+    check_recorded_view(op, impl);
+  t.id()->settled = true;
 }
 
 }  // namespace ops
@@ -106,7 +128,7 @@ const Tensor& Tensor::fill_(const Scalar& value) const& {
   ops::check_in_place("fill_", *this, {});
   ops::fill_values(*this, ops::fill_value("fill_", value, dtype()));
   if (numel()) storage()->bump_version();
-  if (grad_enabled()) impl_->grad_fn = {};  // the new values do not depend on the old graph
+  if (grad_enabled()) detail::forget_graph(*this);
   return *this;
 }
 const Tensor& Tensor::zero_() const& { return fill_(0); }

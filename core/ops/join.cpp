@@ -1,5 +1,6 @@
 #include <braid/core/ops/join.hpp>
 
+#include "autograd/view_history.hpp"
 #include "common.hpp"
 
 namespace braid {
@@ -102,7 +103,9 @@ std::vector<Tensor> split(const Tensor& x, const IntList& sizes, std::int64_t di
   return ops::listed("split", static_cast<std::int64_t>(sizes.size()), [&](std::int64_t i) {
     const std::int64_t size = sizes[static_cast<std::size_t>(i)];
     from += size;
-    return x.narrow(d, from - size, size);
+    const Tensor part = x.narrow(d, from - size, size);
+    detail::be_one_of_many(part);
+    return part;
   });
 }
 

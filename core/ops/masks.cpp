@@ -12,16 +12,12 @@
 #include "common.hpp"
 
 namespace braid {
-namespace {
 
-/// Returns the indices of the true elements in row-major order. topk is stable, so it returns them
-/// in this order.
-Tensor places_of_true(const Tensor& mask) {
+Tensor ops::places_of_true(const Tensor& mask) {
+  // topk is stable, so it returns them in this order
   const Tensor flat = mask.detach().reshape({-1});
   return topk(flat, sum(flat).item<std::int64_t>()).indices;
 }
-
-}  // namespace
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
   ops::check_device("masked_select", x, mask);
@@ -30,11 +26,11 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
   const Shape shape = broadcast_shapes("masked_select", x.shape(), mask.shape());
   const Tensor all = mask.expand(shape);
   ops::check_repeated("masked_select", all);
-  return ops::gathered("masked_select", x.expand(shape).reshape({-1}), 0, places_of_true(all));
+  return ops::gathered("masked_select", x.expand(shape).reshape({-1}), 0, ops::places_of_true(all));
 }
 
 Tensor nonzero(const Tensor& x) {
-  const Tensor places = places_of_true(x.detach().to(DType::bool_));
+  const Tensor places = ops::places_of_true(x.detach().to(DType::bool_));
   if (x.dim() == 0) return make_tensor({places.numel(), 0}, DType::int64, x.device());
   std::vector<Tensor> indices;
   for (int d = 0; d < x.dim(); ++d) {

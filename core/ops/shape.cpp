@@ -5,6 +5,7 @@
 
 #include <braid/core/ops/join.hpp>
 
+#include "autograd/view_history.hpp"
 #include "common.hpp"
 
 namespace braid {
@@ -15,10 +16,17 @@ int dim_of_parts(const char* op, const Tensor& x, std::int64_t dim) {
   return wrap_dim(op, dim, x.dim());
 }
 
+/// One of several views of x that cover it together.
+Tensor part(const Tensor& x, int d, std::int64_t start, std::int64_t length) {
+  Tensor y = x.narrow(d, start, length);
+  detail::be_one_of_many(y);
+  return y;
+}
+
 std::vector<Tensor> parts_of(const char* op, const Tensor& x, std::int64_t size, int d) {
   const std::int64_t n = x.shape()[d];
   return ops::listed(op, n == 0 ? 1 : (n - 1) / size + 1, [&](std::int64_t i) {
-    return x.narrow(d, i * size, std::min(size, n - i * size));
+    return part(x, d, i * size, std::min(size, n - i * size));
   });
 }
 
@@ -34,13 +42,17 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, std::int64_t dim
   const int d = dim_of_parts("chunk", x, dim);
   if (chunks < 1) throw ArgumentError(str("chunk: expected at least one chunk, got ", chunks));
   const std::int64_t n = x.shape()[d];
-  if (n == 0) return ops::listed("chunk", chunks, [&](std::int64_t) { return x.narrow(d, 0, 0); });
+  if (n == 0) return ops::listed("chunk", chunks, [&](std::int64_t) { return part(x, d, 0, 0); });
   return parts_of("chunk", x, (n - 1) / chunks + 1, d);
 }
 
 std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim) {
   const int d = dim_of_parts("unbind", x, dim);
-  return ops::listed("unbind", x.shape()[d], [&](std::int64_t i) { return x.select(d, i); });
+  return ops::listed("unbind", x.shape()[d], [&](std::int64_t i) {
+    Tensor y = x.select(d, i);
+    detail::be_one_of_many(y);
+    return y;
+  });
 }
 
 Tensor movedim(const Tensor& x, const IntList& source, const IntList& destination) {

@@ -5,13 +5,12 @@
 #include <braid/core/ops/join.hpp>
 #include <braid/core/ops/reduce.hpp>
 
+#include "autograd/view_history.hpp"
 #include "common.hpp"
 
 namespace braid {
 namespace ops {
-namespace {
 
-/// Returns the view (shape, strides, offset) of x after contiguous(). Recorded.
 Tensor dense_view(const char* op, const Tensor& x, const Shape& shape, const Shape& strides,
                   std::int64_t offset) {
   const Tensor base = x.contiguous();
@@ -21,8 +20,6 @@ Tensor dense_view(const char* op, const Tensor& x, const Shape& shape, const Sha
     return {embed(op, dy, whole, strides, offset)};
   });
 }
-
-}  // namespace
 
 Tensor embed(const char* op, const Tensor& dy, const Shape& base, const Shape& strides,
              std::int64_t offset) {
@@ -113,7 +110,10 @@ Tensor reshaped(const char* op, const Tensor& x, const Shape& shape, bool may_co
     strides = contiguous_strides(shape);
   }
   Tensor y = make_view(base, shape, strides, base.storage_offset());
-  y.id()->looks_like_part = base.id() != x.id();
+  if (base.id() != x.id()) {
+    y.id()->looks_like_part = true;
+    braid::detail::be_no_view(y);
+  }
   if (!needs_grad({base})) return y;
   return record(op, {base}, y,
                 [back = x.shape()](const Tensor& dy) -> Grads { return {dy.reshape(back)}; });
@@ -136,10 +136,12 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
 }
 Tensor Tensor::operator[](std::int64_t index) const { return select(0, index); }
 Tensor Tensor::operator[](const Tensor& index) const {
+  if (index.dtype() != DType::int64) return this->index({index});
   Shape result = index.shape();
   for (int i = 1; i < dim(); ++i) result.push_back(shape()[i]);
   Tensor y = ops::index_rows(*this, index.reshape({-1})).reshape(result);
   y.id()->looks_like_part = true;
+  detail::be_no_view(y);
   return y;
 }
 

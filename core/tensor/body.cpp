@@ -14,8 +14,10 @@ void replace_body(const Tensor& into, const Tensor& from) noexcept {
   to.storage = of.storage;
   to.dtype = of.dtype;
   to.device = of.device;
-  to.is_view = of.is_view;
-  to.has_views.store(of.has_views.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  to.view_kind = of.view_kind;
+  to.settled = of.settled;
+  to.base = of.base;
+  if (of.base) to.history.store(of.history.load(std::memory_order_relaxed));
   to.contiguous = of.contiguous;
 }
 

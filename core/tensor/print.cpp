@@ -243,7 +243,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& t) {
       t.dtype() == DType::float32 ||
       (!empty && (t.dtype() == DType::int64 || t.dtype() == DType::bool_));
   if (!shown_by_elements) suffixes.add(str("dtype=", t.dtype()));
-  if (t.impl()->grad_fn) suffixes.add(str("grad_fn=<", t.impl()->grad_fn->name(), ">"));
+  if (!t.is_leaf()) suffixes.add(str("grad_fn=<", t.impl()->grad_fn->name(), ">"));
   else if (t.requires_grad()) suffixes.add("requires_grad=true");
   text += ')';
   return out << text;

@@ -6,6 +6,7 @@
 #include <braid/core/internal/backend.hpp>
 
 #include "autograd/hooks.hpp"
+#include "autograd/view_history.hpp"
 
 namespace braid {
 
@@ -79,9 +80,7 @@ Tensor make_tensor_on(const Ref<Storage>& storage, const Shape& shape, const Sha
 Tensor make_view(const Tensor& base, const Shape& shape, const Shape& strides,
                  std::int64_t offset) {
   Tensor view = make_tensor_on(base.storage(), shape, strides, offset, base.dtype());
-  view.id()->is_view = true;
-  if (!base.id()->has_views.load(std::memory_order_relaxed))
-    base.id()->has_views.store(true, std::memory_order_relaxed);
+  detail::be_view_of(*view.id(), *base.id());
   return view;
 }
 
@@ -94,6 +93,7 @@ std::int64_t Tensor::size(std::int64_t dim) const {
 
 const Tensor& Tensor::requires_grad_(bool on) const {
   TensorImpl& t = detail::defined(impl_);
+  detail::settle_history(t);
   if (t.grad_fn) {
     if (!on)
       throw AutogradError(str("requires_grad_: expected a leaf, got the output of ",

@@ -17,12 +17,12 @@
 namespace braid::parallel {
 namespace {
 
-/// Returns another tensor object on the same storage. If it gets a graph, it is a view, so that it
-/// cannot be changed in place. Buffers may be changed in place.
+/// Returns another tensor object on the same storage. If it gets a graph, it is one of several
+/// results of an op, so that it cannot be changed in place. Buffers may be changed in place.
 Tensor alias(const Tensor& t, bool recorded) {
-  return recorded
-             ? make_view(t, t.shape(), t.strides(), t.storage_offset())
-             : make_tensor_on(t.storage(), t.shape(), t.strides(), t.storage_offset(), t.dtype());
+  Tensor y = make_tensor_on(t.storage(), t.shape(), t.strides(), t.storage_offset(), t.dtype());
+  if (recorded) y.id()->view_kind = ViewKind::many;
+  return y;
 }
 
 /// The tensors that share one buffer, and their offsets in it.

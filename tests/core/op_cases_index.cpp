@@ -58,10 +58,13 @@ void add_index_errors(Cases& list) {
       .integers("padding_idx", {4, -5, I{1} << 62}, kIndex, "padding_idx in \\[-4, 4\\), got ",
                 padded);
   const auto at = [](T index) { return awaited(made({4, 3})[index]); };
-  for (const DType t : no_index)
+  for (const DType t : {DType::uint8, DType::float32, DType::float64})
     BadInputs(list, "operator[]", "index")
-        .refused(kType, str("index: expected an int64 index, got ", t),
+        .refused(kType, str("index: expected an int64, int32 or bool index, got ", t),
                  [=] { return at(made({2}, t)); });
+  BadInputs(list, "operator[]", "index")
+      .refused(kIndex, "index: expected a mask of shape \\[4\\] for dim 0",
+               [=] { return at(made({2}, DType::bool_)); });
   BadInputs(list, "operator[]")
       .tensor("index", at, {2}, DType::int64)
       .refused(kIndex, "index: expected indices in \\[-4, 4\\), got 4",

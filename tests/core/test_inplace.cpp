@@ -172,17 +172,16 @@ TEST_CASE("in place: copy_ converts and crosses devices", "[inplace]") {
   CHECK(whole(n) == Whole{1, 2});
 }
 
-TEST_CASE("in place: autograd refuses leaves that require a gradient, and views",
+TEST_CASE("in place: autograd refuses leaves that require a gradient, and their views",
           "[inplace][errors]") {
   const Tensor w = random_tensor({2, 3}).requires_grad_();
   const Array before = array_of(w);
   for (const InPlace& op : with_a_tensor()) {
     INFO(op.name);
-    const Tensor y = w * 2;
     CHECK_THROWS_TEXT(AutogradError,
                       op.prefix() + "expected a tensor that is not a leaf requiring grad",
                       op.call(w, ones({2, 3})));
-    for (const Tensor& view : {w[0], w.t(), y[0]})  // the last is of a recorded result
+    for (const Tensor& view : {w[0], w.t()})
       CHECK_THROWS_AS(op.call(view, ones({1})), AutogradError);
   }
   CHECK_EXACT(w, before);

@@ -43,6 +43,7 @@ std::map<std::string, std::string> not_in_the_table() {
       "next_random_key next_random_key_of_rows next_random_stream");
   add("answers with a bool: test_compare.cpp", "allclose equal");
   add("reads an element, no op: test_tensor.cpp", "item_double item_int64");
+  add("takes a list of integers, slices and tensors: test_indexing.cpp", "index index_put_ at");
   add("what ops in place ask first, no op: test_inplace.cpp", "kept");
   return list;
 }

@@ -10,6 +10,7 @@
 #include <braid/core/dtype.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/hooks.hpp>
+#include <braid/core/indexing.hpp>
 #include <braid/core/int_list.hpp>
 #include <braid/core/jacobian.hpp>
 #include <braid/core/memory.hpp>

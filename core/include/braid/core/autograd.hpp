@@ -197,6 +197,12 @@ class Needs {
   autograd::Node* node_;
 };
 
+namespace detail {
+/// Returns a tensor with the view's memory and graph that does not hold its base. The base's later
+/// graph may hold saved tensors; with the base they would make a cycle.
+[[nodiscard]] Tensor without_base(const Tensor& view);
+}  // namespace detail
+
 namespace autograd {
 
 /// The saved tensors of a function that can compute them again (checkpoint.hpp).
@@ -269,7 +275,8 @@ template <class F> class NodeOf final : public autograd::Node {
  private:
   std::optional<F> function_;
 };
-/// Makes y output `output_nr` of the node.
+/// Makes y output `output_nr` of the node. For a view whose creation is complete, this is an
+/// in-place change of its base.
 void attach(const Tensor& y, Ref<autograd::Node> node, std::uint32_t output_nr);
 }  // namespace detail
 

@@ -1,7 +1,9 @@
 #pragma once
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <optional>
 #include <span>
@@ -20,6 +22,8 @@
 namespace braid {
 
 namespace autograd { class Node; }
+namespace indexing { class TensorIndex; }
+class RowIterator;
 struct TensorImpl;
 
 /// Options of the tensor factories. Defaults: the default device (set_default_device; cpu:0 at
@@ -47,8 +51,7 @@ class Tensor {
   explicit Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
   Tensor(const Tensor&) noexcept = default;
   Tensor(Tensor&&) noexcept = default;
-  /// Makes this handle refer to t's tensor. Only an lvalue can be assigned to: `x[0] = y` would
-  /// have no effect and does not compile; write `x[0].copy_(y)`.
+  /// Makes this handle refer to t's tensor.
   Tensor& operator=(const Tensor& t) & noexcept = default;
   Tensor& operator=(Tensor&& t) & noexcept = default;
   ~Tensor() = default;
@@ -127,9 +130,11 @@ class Tensor {
   [[nodiscard]] Tensor contiguous() const;
 
   // ---- in-place operations. They increase the version. Outside of NoGrad they throw AutogradError
-  // for a leaf that requires a gradient. If a gradient would be recorded, they also throw it for a
-  // view and for a tensor with views. They throw LayoutError for a tensor whose elements share
-  // memory (an expanded one). A call on a temporary returns the tensor itself, to be kept:
+  // for a leaf that requires a gradient and, if a gradient would be recorded, for a view of one, a
+  // view made under NoGrad, and a view that split, chunk or unbind made. A recorded change of
+  // another view is a change of its base: the gradients of both, and of all other views, are those
+  // of the new values, as in PyTorch. In-place ops throw LayoutError for a tensor whose elements
+  // share memory (an expanded one). A call on a temporary returns the tensor itself, to be kept:
   // `zeros({3}).fill_(1)`. But the copies made by x[index], and by a reshape that had to copy, only
   // look like parts of x. If nothing else holds such a copy, a change to it would be lost, so it
   // throws LayoutError (docs/decisions/0014-in-place-on-a-temporary.md).
@@ -187,7 +192,7 @@ class Tensor {
   // Invalid dims and indices throw IndexError, invalid shapes ShapeError.
   [[nodiscard]] Tensor operator[](std::int64_t index) const;  ///< select(0, index)
   /// Selects rows of dim 0 by an int64 tensor; negative indices count from the end. Returns a copy
-  /// of shape index.shape + shape[1:].
+  /// of shape index.shape + shape[1:]. For a mask and other dtypes: index({index}).
   [[nodiscard]] Tensor operator[](const Tensor& index) const;
   /// The part at one index of a dim, without that dim.
   [[nodiscard]] Tensor select(std::int64_t dim, std::int64_t index) const;
@@ -213,6 +218,82 @@ class Tensor {
   /// Broadcasts to a shape without copying: dims that are new or enlarged get stride 0. A size of
   /// -1 keeps the size.
   [[nodiscard]] Tensor expand(const Shape& shape) const;
+
+  // ---- indexing, as in LibTorch; indexing.hpp has Slice, None, Ellipsis
+  /// The part of the tensor that Python's x[…] selects, by PyTorch's rules. Integers, slices, None,
+  /// "..." give a view; a negative step, a bool or a tensor among the indices gives a copy.
+  ///
+  /// Index tensors are int64 or int32; they broadcast with each other. A bool tensor of rank k is a
+  /// mask of k dims. The dims of the index tensors replace the dims that they select from, or come
+  /// first if those are not next to each other. A tensor of rank 0 counts as an integer.
+  ///
+  /// Gradient  dy at the place of each element, added up where an element is selected several times
+  /// Throws    IndexError for too many indices, for an index out of range (on CUDA: index tensors
+  ///           when the host next waits for the device), and for a mask of another shape;
+  ///           DTypeError, DeviceError, ShapeError for index tensors; ArgumentError for no index
+  ///           and for a step of 0
+  ///
+  ///     using namespace braid::indexing;
+  ///     const Tensor x = arange(24).reshape({2, 3, 4});
+  ///     x.index({Slice(), -1});                         // [2, 4]
+  ///     x.index({"...", Slice(None, None, -1)});        // the last dim reversed
+  ///     x.index({0, tensor({{0, 2}, {1, 1}})});         // [2, 2, 4]
+  [[nodiscard]] Tensor index(std::initializer_list<indexing::TensorIndex> indices) const;
+  [[nodiscard]] Tensor index(const std::vector<indexing::TensorIndex>& indices) const;
+  /// Writes the value, which broadcasts to the shape of index(indices), to that part of the tensor;
+  /// with `accumulate`, adds it. Where an element is selected several times, sums are added in the
+  /// order of the index, and without `accumulate` the last value wins.
+  ///
+  /// Types     as copy_ and add_; with bools or tensors among the indices: value of this dtype
+  /// Gradient  to this tensor, 0 where it was overwritten; to the value
+  /// Throws    as index, and as the other in-place ops
+  ///
+  ///     x.index_put_({gt(x, 10)}, 0);
+  const Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
+                           const Tensor& value, bool accumulate = false) const&;
+  const Tensor& index_put_(const std::vector<indexing::TensorIndex>& indices, const Tensor& value,
+                           bool accumulate = false) const&;
+  const Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
+                           const Scalar& value, bool accumulate = false) const&;
+  const Tensor& index_put_(const std::vector<indexing::TensorIndex>& indices, const Scalar& value,
+                           bool accumulate = false) const&;
+  template <class V>
+  Tensor index_put_(std::initializer_list<indexing::TensorIndex> indices, const V& value,
+                    bool accumulate = false) const&& {
+    return kept("index_put_").index_put_(indices, value, accumulate);
+  }
+  template <class V>
+  Tensor index_put_(const std::vector<indexing::TensorIndex>& indices, const V& value,
+                    bool accumulate = false) const&& {
+    return kept("index_put_").index_put_(indices, value, accumulate);
+  }
+  /// The element at one index for each dim, or the part at fewer indices. A view.
+  ///
+  /// Throws    IndexError for an index out of range, and for more indices than dims
+  ///
+  ///     x.at({1, -1}).item<float>();
+  ///     x(1, -1) = 5;  // writes to x
+  [[nodiscard]] Tensor at(const IntList& indices) const;
+  template <std::integral... I>
+    requires(sizeof...(I) > 0 && !(std::same_as<I, bool> || ...))
+  [[nodiscard]] Tensor operator()(I... indices) const {
+    return at({static_cast<std::int64_t>(indices)...});
+  }
+  /// Assignment to what a call returns writes through a view: `x[0] = y` is `x[0].copy_(y)`, where
+  /// y may have more leading dims of size 1, and `x(1, 2) = 5` is `x(1, 2).fill_(5)`.
+  ///
+  /// Throws    LayoutError unless the value of the call is a view: what x[index], x[mask] or a
+  ///           negative step returns is a copy, and the write would be lost (use index_put_); as
+  ///           copy_ and fill_
+  Tensor& operator=(const Tensor& value) &&;
+  Tensor& operator=(const Scalar& value) &&;
+  /// The parts x[0], x[1], …, as views.
+  ///
+  /// Throws    IndexError for a scalar
+  ///
+  ///     for (const Tensor& row : x) print(row);
+  [[nodiscard]] RowIterator begin() const;
+  [[nodiscard]] RowIterator end() const;
 
   // ---- reductions (documented in ops/reduce.hpp)
   [[nodiscard]] Tensor sum() const;
@@ -257,6 +338,15 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
+/// Which tensor with the memory of another one may be changed in place where gradients are recorded
+/// (docs/decisions/0025-in-place-through-views.md).
+enum class ViewKind : std::uint8_t {
+  none,     ///< not made as a view
+  view,     ///< changes are recorded: the base gets them
+  no_grad,  ///< made under NoGrad: recorded changes are refused
+  many,     ///< one of several results of an op (split): likewise
+};
+
 /// The object that the handles of a tensor share. The functions that make tensors (ops, views)
 /// write its fields before they return the handle; later only in-place ops do.
 struct TensorImpl final : RefCounted {
@@ -267,14 +357,19 @@ struct TensorImpl final : RefCounted {
   Ref<Storage> storage;
   Ref<autograd::Node> grad_fn;
   Ref<TensorImpl> grad;
+  // of a floating-point view made while gradients are recorded: the tensor, itself no view, whose
+  // changes it follows; see autograd/view_history.hpp
+  Ref<TensorImpl> base;
+  // Number of changes of the graph of this tensor. In a view: the base's number at the time for
+  // which the view's grad_fn is right.
+  std::atomic<std::uint64_t> history{0};
   std::uint32_t output_nr = 0;  // which output of grad_fn
   DType dtype = DType::float32;
   bool hooked = false;  // see autograd/hooks.hpp
   Device device;
   bool requires_grad = false;  // for leaves; with a grad_fn it is implied
-  bool is_view = false;
-  // if true, an in-place op that would record a gradient throws: the views would not get it
-  std::atomic<bool> has_views{false};
+  ViewKind view_kind = ViewKind::none;
+  bool settled = false;  // of a view: its graph at its creation, if any, is complete
   bool contiguous = true;
   std::uint8_t marks = 0;        // bits of the modules above core, which core does not read
   bool looks_like_part = false;  // a copy made by x[index] or reshape, see Tensor::kept
@@ -310,6 +405,14 @@ inline TensorImpl& defined(const Ref<TensorImpl>& impl) {
   if (!impl) undefined_tensor();
   return *impl;
 }
+/// Makes a view's grad_fn again, from its base's, after an in-place change of the base.
+void follow_base(TensorImpl& view);
+/// The tensor's grad_fn and output_nr are right after this call.
+inline void settle_history(TensorImpl& t) {
+  if (t.base && t.history.load(std::memory_order_acquire) !=
+                    t.base->history.load(std::memory_order_relaxed)) [[unlikely]]
+    follow_base(t);
+}
 }  // namespace detail
 
 template <class F>
@@ -333,8 +436,14 @@ inline std::int64_t Tensor::storage_offset() const { return detail::defined(impl
 inline const Ref<Storage>& Tensor::storage() const { return detail::defined(impl_).storage; }
 inline std::uint64_t Tensor::version() const { return detail::defined(impl_).storage->version(); }
 inline bool Tensor::requires_grad() const {
-  return detail::defined(impl_).requires_grad || impl_->grad_fn;
+  detail::settle_history(detail::defined(impl_));
+  return impl_->requires_grad || impl_->grad_fn;
 }
-inline bool Tensor::is_leaf() const { return !detail::defined(impl_).grad_fn; }
+inline bool Tensor::is_leaf() const {
+  detail::settle_history(detail::defined(impl_));
+  return !impl_->grad_fn;
+}
 
 }  // namespace braid
+
+#include <braid/core/indexing.hpp>
