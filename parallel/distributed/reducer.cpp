@@ -305,7 +305,7 @@ void Reducer::fail(const std::exception_ptr& error) noexcept {
 void Reducer::fail_locked(const std::exception_ptr& error) noexcept {
   const NoGrad guard;
   try {
-    (void)end_iteration("f" + text_of(error));
+    (void)end_iteration(str("f", text_of(error)));
   } catch (...) {  // the first error counts
   }
   end();

@@ -111,7 +111,7 @@ std::vector<std::string> Reducer::end_iteration(std::string complaint) {
     } catch (const CommError&) {
       throw;
     } catch (...) {
-      if (complaint.empty()) complaint = "f" + text_of(std::current_exception());
+      if (complaint.empty()) complaint = str("f", text_of(std::current_exception()));
     }
   }
   Tensor votes;
