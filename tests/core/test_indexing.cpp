@@ -335,7 +335,11 @@ TEST_CASE("indexing: index_put_ of a tensor's own elements reads them first", "[
   const Tensor x = arange(5), y = arange(6).reshape({2, 3});
   x.index_put_({tensor({1, 2, 3, 4})}, x.narrow(0, 0, 4));
   y.index_put_({Slice(None, None, -1)}, y);
-  check_whole({{x, {0, 0, 1, 2, 3}}, {y, {3, 4, 5, 0, 1, 2}}});
+  check_whole({{x, {0, 0, 1, 2, 3}},
+               {y, {3, 4, 5, 0, 1, 2}},
+               {x.index_put({gt(x, 0)}, 9), {0, 0, 9, 9, 9}},
+               {x.index_put(Indices{0}, x[4], true), {3, 0, 1, 2, 3}},
+               {x, {0, 0, 1, 2, 3}}});
 }
 
 TEST_CASE("indexing: at and x(i, j)", "[indexing]") {

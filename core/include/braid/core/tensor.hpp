@@ -267,6 +267,17 @@ class Tensor {
                     bool accumulate = false) const&& {
     return kept("index_put_").index_put_(indices, value, accumulate);
   }
+  /// A copy of this tensor, changed by index_put_.
+  template <class V>
+  [[nodiscard]] Tensor index_put(std::initializer_list<indexing::TensorIndex> indices,
+                                 const V& value, bool accumulate = false) const {
+    return clone().index_put_(indices, value, accumulate);
+  }
+  template <class V>
+  [[nodiscard]] Tensor index_put(const std::vector<indexing::TensorIndex>& indices, const V& value,
+                                 bool accumulate = false) const {
+    return clone().index_put_(indices, value, accumulate);
+  }
   /// The element at one index for each dim, or the part at fewer indices. A view.
   ///
   /// Throws    IndexError for an index out of range, and for more indices than dims
