@@ -202,10 +202,12 @@ void put_indexed(const Tensor& x, Indices indices, const Scalar& value, bool add
   put_indexed(x, indices, filled({}, number, x.dtype(), x.device()), add);
 }
 
-/// Throws unless the temporary t is a view, so that what is assigned to it is not lost.
+/// Throws if what is assigned to the temporary t is lost: it is no view, and nothing else holds it.
 const Tensor& assigned(const Tensor& t) {
   const TensorImpl& impl = braid::detail::defined(t.impl());
-  if (impl.view_kind == ViewKind::none)
+  // the graph may hold the values of a result
+  const bool shared = !impl.grad_fn && !impl.looks_like_part && impl.storage->references() > 1;
+  if (impl.view_kind == ViewKind::none && impl.references() == 1 && !shared)
     throw LayoutError(
         str("=: expected a view on the left, such as x[0] or x.index({Slice(1, 3)}), got ",
             impl.looks_like_part

@@ -378,6 +378,9 @@ TEST_CASE("indexing: assignment to a view writes through it", "[indexing]") {
   CHECK(list(x) == List{2, 1, 2, 5, 4, 5});
   x.at({}) = 1;
   CHECK(list(x) == List(6, 1.0));
+  x.view({2, 3}) = 2;  // what returns x itself is no temporary
+  x.detach() = x + 1;
+  CHECK(list(x) == List(6, 3.0));
   Tensor scalar = zeros({});
   scalar.index({"..."}) = 3;
   CHECK(scalar.item<int>() == 3);
@@ -396,6 +399,7 @@ TEST_CASE("indexing: assignment to what is no view is refused", "[indexing][erro
   CHECK_THROWS_TEXT(LayoutError, copy, x.t().reshape({6}) = 1);
   CHECK_THROWS_TEXT(LayoutError, own, x + 1 = y);
   CHECK_THROWS_TEXT(LayoutError, own, x.clone() = y);
+  CHECK_THROWS_TEXT(LayoutError, own, exp(ones({2}).requires_grad_()) = y);
   CHECK_THROWS_TEXT(ShapeError, "copy_: ", x[0] = zeros({3}));
   CHECK_THROWS_TEXT(ArgumentError, "tensor: expected a defined tensor", x[0] = Tensor());
   CHECK_THROWS_TEXT(ArgumentError, "tensor: expected a defined tensor", Tensor() = y);

@@ -172,6 +172,15 @@ TEST_CASE("in place through views: threads may read one view after a change of i
   }
 }
 
+TEST_CASE("in place through views: overlapping views, which no op makes, are refused",
+          "[inplace][errors]") {
+  const Tensor w = ones({4}).requires_grad_(), y = w * 1, windows = make_view(y, {3, 2}, {1, 1}, 0);
+  CHECK_FALSE(windows.requires_grad());
+  y.mul_(2);
+  CHECK_THROWS_TEXT(AutogradError, "as_strided: expected views whose elements each have their own",
+                    windows.requires_grad());
+}
+
 TEST_CASE("in place through views: a base that gets other memory leaves its views as they are",
           "[inplace]") {
   const Tensor x = ones({2, 3}, {.dtype = DType::float64}), v = x[0], u = u_leaf();
