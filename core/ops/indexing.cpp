@@ -198,8 +198,19 @@ void put_indexed(const Tensor& x, Indices indices, const Tensor& value, bool add
 }
 
 void put_indexed(const Tensor& x, Indices indices, const Scalar& value, bool add) {
-  const Scalar number = fill_value("index_put_", value, x.dtype());
-  put_indexed(x, indices, filled({}, number, x.dtype(), x.device()), add);
+  const char* const op = "index_put_";
+  const Scalar number = fill_value(op, value, x.dtype());
+  check_in_place(op, x, {});
+  const Sliced part = sliced(op, x, indices);
+  if (!add && part.tensors.size() == 1 && part.tensors[0].index.dtype() == DType::bool_) {
+    // one mask: no need to find its true elements
+    const Tensor& mask = part.tensors[0].index;
+    Shape shape = mask.shape();
+    for (int d = part.tensors[0].dim + mask.dim(); d < part.view.dim(); ++d) shape.push_back(1);
+    part.view.masked_fill_(mask.reshape(shape), number);
+    return;
+  }
+  put(op, part, filled({}, number, x.dtype(), x.device()), add);
 }
 
 /// Throws if what is assigned to the temporary t is lost: it is no view, and nothing else holds it.
