@@ -130,7 +130,13 @@ void follow_base(TensorImpl& view) {
     Ref<autograd::Node> node;
     if (whole.requires_grad()) {
       const Tensor* const input = &whole;
-      auto f = [p = Placed(base, view)](const Tensor& dy) -> Grads { return {put_part(p, dy)}; };
+      const Placed placed(base, view);
+      if (view.numel > 1 && !ops::has_own_elements(placed.once(), view.strides))
+        throw AutogradError(
+            str("as_strided: expected views whose elements each have their own memory, or that "
+                "expand made, of a tensor that was changed in place, got shape ",
+                view.shape, ", strides ", view.strides));
+      auto f = [p = placed](const Tensor& dy) -> Grads { return {put_part(p, dy)}; };
       node = Ref<autograd::Node>(
           new NodeOf<decltype(f)>("as_strided", view.device, 1, {&input, 1}, std::move(f)));
     }

@@ -72,7 +72,10 @@ void scatter_values(const char* op, const Tensor& y, int d, const Tensor& index,
 
 /// Returns false if several elements share one location in memory: for an expanded tensor, and for
 /// a view whose strides overlap.
-[[nodiscard]] bool has_own_elements(const TensorImpl& t) noexcept;
+[[nodiscard]] bool has_own_elements(const Shape& shape, const Shape& strides) noexcept;
+[[nodiscard]] inline bool has_own_elements(const TensorImpl& t) noexcept {
+  return t.contiguous || t.numel < 2 || has_own_elements(t.shape, t.strides);
+}
 
 /// Returns a whole number as an element of an integer type. A number out of range wraps around.
 [[nodiscard]] std::int64_t wrapped(const Scalar& value, DType dtype) noexcept;

@@ -103,7 +103,9 @@ Plan plan_of(const char* op, const Sliced& part, const Tensor& view) {
 
   std::int64_t whole = 1, all = 1;
   for (int d = 0; d < view.dim(); ++d)
-    if (indexed[d]) whole *= view.shape()[d];
+    if (indexed[d] && __builtin_mul_overflow(whole, view.shape()[d], &whole))
+      throw ShapeError(str(op, ": expected at most 2^63 - 1 elements in the indexed dims of ",
+                           part.whole, ", got more"));
   std::vector<Tensor> parts(tensors.size());
   for (std::size_t j = tensors.size(); j-- > 0;) {
     const IndexedDims& t = tensors[j];

@@ -198,14 +198,27 @@ void put_indexed(const Tensor& x, Indices indices, const Tensor& value, bool add
 }
 
 void put_indexed(const Tensor& x, Indices indices, const Scalar& value, bool add) {
-  const Scalar number = fill_value("index_put_", value, x.dtype());
-  put_indexed(x, indices, filled({}, number, x.dtype(), x.device()), add);
+  const char* const op = "index_put_";
+  const Scalar number = fill_value(op, value, x.dtype());
+  check_in_place(op, x, {});
+  const Sliced part = sliced(op, x, indices);
+  if (!add && part.tensors.size() == 1 && part.tensors[0].index.dtype() == DType::bool_) {
+    // one mask: no need to find its true elements
+    const Tensor& mask = part.tensors[0].index;
+    Shape shape = mask.shape();
+    for (int d = part.tensors[0].dim + mask.dim(); d < part.view.dim(); ++d) shape.push_back(1);
+    part.view.masked_fill_(mask.reshape(shape), number);
+    return;
+  }
+  put(op, part, filled({}, number, x.dtype(), x.device()), add);
 }
 
-/// Throws unless the temporary t is a view, so that what is assigned to it is not lost.
+/// Throws if what is assigned to the temporary t is lost: it is no view, and nothing else holds it.
 const Tensor& assigned(const Tensor& t) {
   const TensorImpl& impl = braid::detail::defined(t.impl());
-  if (impl.view_kind == ViewKind::none)
+  // the graph may hold the values of a result
+  const bool shared = !impl.grad_fn && !impl.looks_like_part && impl.storage->references() > 1;
+  if (impl.view_kind == ViewKind::none && impl.references() == 1 && !shared)
     throw LayoutError(
         str("=: expected a view on the left, such as x[0] or x.index({Slice(1, 3)}), got ",
             impl.looks_like_part

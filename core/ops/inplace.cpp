@@ -27,23 +27,22 @@ const Tensor& Tensor::kept(const char* op) const {
 
 namespace ops {
 
-bool has_own_elements(const TensorImpl& t) noexcept {
-  if (t.contiguous || t.numel < 2) return true;
+bool has_own_elements(const Shape& shape, const Shape& strides) noexcept {
   // Sort the dims by stride. Each stride must exceed the largest offset that the smaller strides
   // reach. This holds for views of contiguous memory. It also rejects interleaved strides that do
   // not overlap.
   std::int64_t sizes[kMaxRank], steps[kMaxRank];
   int n = 0;
-  for (int d = 0; d < t.shape.rank(); ++d) {
-    if (t.shape[d] == 1) continue;
-    const std::int64_t step = t.strides[d] < 0 ? -t.strides[d] : t.strides[d];
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 1) continue;
+    const std::int64_t step = strides[d] < 0 ? -strides[d] : strides[d];
     int at = n++;
     for (; at > 0 && steps[at - 1] > step; --at) {
       steps[at] = steps[at - 1];
       sizes[at] = sizes[at - 1];
     }
     steps[at] = step;
-    sizes[at] = t.shape[d];
+    sizes[at] = shape[d];
   }
   std::int64_t reached = 0;  // no overflow: make_view has checked the largest offset
   for (int i = 0; i < n; ++i) {

@@ -335,7 +335,11 @@ TEST_CASE("indexing: index_put_ of a tensor's own elements reads them first", "[
   const Tensor x = arange(5), y = arange(6).reshape({2, 3});
   x.index_put_({tensor({1, 2, 3, 4})}, x.narrow(0, 0, 4));
   y.index_put_({Slice(None, None, -1)}, y);
-  check_whole({{x, {0, 0, 1, 2, 3}}, {y, {3, 4, 5, 0, 1, 2}}});
+  check_whole({{x, {0, 0, 1, 2, 3}},
+               {y, {3, 4, 5, 0, 1, 2}},
+               {x.index_put({gt(x, 0)}, 9), {0, 0, 9, 9, 9}},
+               {x.index_put(Indices{0}, x[4], true), {3, 0, 1, 2, 3}},
+               {x, {0, 0, 1, 2, 3}}});
 }
 
 TEST_CASE("indexing: at and x(i, j)", "[indexing]") {
@@ -374,6 +378,9 @@ TEST_CASE("indexing: assignment to a view writes through it", "[indexing]") {
   CHECK(list(x) == List{2, 1, 2, 5, 4, 5});
   x.at({}) = 1;
   CHECK(list(x) == List(6, 1.0));
+  x.view({2, 3}) = 2;  // what returns x itself is no temporary
+  x.detach() = x + 1;
+  CHECK(list(x) == List(6, 3.0));
   Tensor scalar = zeros({});
   scalar.index({"..."}) = 3;
   CHECK(scalar.item<int>() == 3);
@@ -392,6 +399,7 @@ TEST_CASE("indexing: assignment to what is no view is refused", "[indexing][erro
   CHECK_THROWS_TEXT(LayoutError, copy, x.t().reshape({6}) = 1);
   CHECK_THROWS_TEXT(LayoutError, own, x + 1 = y);
   CHECK_THROWS_TEXT(LayoutError, own, x.clone() = y);
+  CHECK_THROWS_TEXT(LayoutError, own, exp(ones({2}).requires_grad_()) = y);
   CHECK_THROWS_TEXT(ShapeError, "copy_: ", x[0] = zeros({3}));
   CHECK_THROWS_TEXT(ArgumentError, "tensor: expected a defined tensor", x[0] = Tensor());
   CHECK_THROWS_TEXT(ArgumentError, "tensor: expected a defined tensor", Tensor() = y);

@@ -267,6 +267,17 @@ class Tensor {
                     bool accumulate = false) const&& {
     return kept("index_put_").index_put_(indices, value, accumulate);
   }
+  /// A copy of this tensor, changed by index_put_.
+  template <class V>
+  [[nodiscard]] Tensor index_put(std::initializer_list<indexing::TensorIndex> indices,
+                                 const V& value, bool accumulate = false) const {
+    return clone().index_put_(indices, value, accumulate);
+  }
+  template <class V>
+  [[nodiscard]] Tensor index_put(const std::vector<indexing::TensorIndex>& indices, const V& value,
+                                 bool accumulate = false) const {
+    return clone().index_put_(indices, value, accumulate);
+  }
   /// The element at one index for each dim, or the part at fewer indices. A view.
   ///
   /// Throws    IndexError for an index out of range, and for more indices than dims
@@ -282,9 +293,9 @@ class Tensor {
   /// Assignment to what a call returns writes through a view: `x[0] = y` is `x[0].copy_(y)`, where
   /// y may have more leading dims of size 1, and `x(1, 2) = 5` is `x(1, 2).fill_(5)`.
   ///
-  /// Throws    LayoutError unless the value of the call is a view: what x[index], x[mask] or a
-  ///           negative step returns is a copy, and the write would be lost (use index_put_); as
-  ///           copy_ and fill_
+  /// Throws    LayoutError if nothing else holds the memory, so that the write would be lost:
+  ///           x[index], x[mask] and a negative step give copies (use index_put_); as copy_ and
+  ///           fill_
   Tensor& operator=(const Tensor& value) &&;
   Tensor& operator=(const Scalar& value) &&;
   /// The parts x[0], x[1], …, as views.
@@ -389,7 +400,8 @@ struct TensorImpl final : RefCounted {
 ///
 /// Throws    ShapeError (negative size, overflow) and OutOfMemoryError
 [[nodiscard]] Tensor make_tensor(const Shape& shape, DType dtype, Device device);
-/// Makes a view of `base`'s storage outside of the graph.
+/// Makes a view of `base`'s storage outside of the graph. After a recorded in-place change of base,
+/// of another view of it, or of the view, the view is part of the graph.
 ///
 /// Throws    ShapeError unless strides and offset are >= 0 and every element lies inside the
 ///           storage; overflow is checked
