@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/matmul.hpp>
 #include <braid/core/ops/reduce.hpp>
@@ -224,6 +225,12 @@ Labels result_of(const Equation& e, std::string_view text, const std::vector<Lab
 }  // namespace
 
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted low(detail::Precision::low);
+    std::vector<Tensor> converted;
+    for (const Tensor& t : operands) converted.push_back(low(t));
+    return einsum(equation, converted);
+  }
   if (operands.empty()) throw ArgumentError("einsum: expected at least one operand, got none");
   const Equation e = parse(equation);
   if (e.operands.size() != operands.size())

@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include <braid/core/checkpoint.hpp>
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/norm.hpp>
 
 #include "norm.hpp"
@@ -130,6 +131,10 @@ Tensor evaluate(const Tensor& x, const RunningStatistics& running, const Tensor&
 
 Tensor batch_norm(const Tensor& input, const RunningStatistics& running, const Tensor& weight_in,
                   const Tensor& bias_in, bool training, double eps) {
+  if (detail::autocasting()) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return batch_norm(full(input), running, full(weight_in), full(bias_in), training, eps);
+  }
   using namespace ops;
   check_floating(kOp, input);
   if (input.dim() < 2)

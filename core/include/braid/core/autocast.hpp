@@ -11,7 +11,7 @@ namespace braid {
 ///
 /// 16 bits   matmul and what is made of it (mm, bmm, mv, dot, tensordot, einsum), linear,
 ///           linear_relu, conv1d, conv2d and their transposes, scaled_dot_product_attention
-/// float32   softmax, log_softmax, softplus, every loss, layer_norm, rms_norm, group_norm, exp,
+/// float32   softmax, log_softmax, softplus, every loss, batch_norm, layer_norm, rms_norm, group_norm, exp,
 ///           expm1, exp2, the logarithms, pow, rsqrt, reciprocal, tan and the other trigonometric
 ///           and hyperbolic functions but sin, cos and tanh, erf and erfc, sum, prod, cumsum,
 ///           cumprod, norm, logsumexp, lstm, gru and the other recurrent layers
