@@ -1,6 +1,6 @@
 // Activation checkpointing. During the first call of a function, each SavedTensor of its thread gets
 // a number instead of a tensor. When a node's backward asks for one, the function runs again, and
-// the SavedTensors of this second call, which come in the same order, hand over their tensors.
+// the SavedTensors of this second call, which come in the same order, pass their tensors on.
 #include <braid/core/checkpoint.hpp>
 
 #include <mutex>
@@ -174,7 +174,7 @@ void refuse_in_checkpoint(const char* op) {
 
 bool keeps_saved() noexcept { return !run; }
 
-Handed hand_over(const Tensor& t) {
+Passed pass_to_checkpoint(const Tensor& t) {
   if (!run->again) return {Ref<autograd::Recomputed>(run->frame), run->frame->expect(t), false};
   run->frame->put(t, run->history);
   return {{}, 0, run->history};

@@ -7,12 +7,12 @@ namespace braid::detail {
 /// True if the tensors that the thread's ops save are kept, as usual.
 [[nodiscard]] bool keeps_saved() noexcept;
 
-struct Handed {
+struct Passed {
   Ref<autograd::Recomputed> from;  ///< where to ask for the tensor; null in the second call
   std::uint32_t index;
   bool keep;  ///< whether the SavedTensor keeps the tensor nevertheless
 };
-/// Hands a tensor that is to be saved over to the thread's checkpointed call.
-[[nodiscard]] Handed hand_over(const Tensor& t);
+/// Passes a tensor that is to be saved to the thread's checkpointed call.
+[[nodiscard]] Passed pass_to_checkpoint(const Tensor& t);
 
 }  // namespace braid::detail

@@ -95,7 +95,7 @@ SavedTensor::SavedTensor(const Tensor& input)
     : tensor_(input.defined() && input.id()->base ? detail::without_base(input) : input),
       version_(input.defined() ? input.version() : 0) {
   if (!detail::keeps_saved()) [[unlikely]]
-    hand_over();
+    pass_to_checkpoint();
 }
 
 SavedTensor SavedTensor::output(const Tensor& y, std::uint32_t output_nr) {
@@ -105,16 +105,16 @@ SavedTensor SavedTensor::output(const Tensor& y, std::uint32_t output_nr) {
   s.output_nr_ = output_nr;
   s.output_ = true;
   if (!detail::keeps_saved()) [[unlikely]]
-    s.hand_over();
+    s.pass_to_checkpoint();
   return s;
 }
 
-void SavedTensor::hand_over() {
+void SavedTensor::pass_to_checkpoint() {
   if (!tensor_.defined()) return;
-  detail::Handed handed = detail::hand_over(tensor_);
-  from_ = std::move(handed.from);
-  index_ = handed.index;
-  if (!handed.keep) tensor_ = {};
+  detail::Passed passed = detail::pass_to_checkpoint(tensor_);
+  from_ = std::move(passed.from);
+  index_ = passed.index;
+  if (!passed.keep) tensor_ = {};
 }
 
 void SavedTensor::take_back() const {

@@ -6,6 +6,10 @@ namespace braid::nn {
 namespace {
 
 Tensor l1_terms(const Tensor& a, const Tensor& b) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return l1_terms(full(a), full(b));
+  }
   detail::check_same("l1_loss", "b", a, b);
   return abs(a - b);
 }
@@ -15,6 +19,10 @@ Tensor l1_terms(const Tensor& a, const Tensor& b) {
 Tensor square_below(const Tensor& d, double limit) { return square(clamp(d, std::nullopt, limit)); }
 
 Tensor smooth_l1_terms(const Tensor& a, const Tensor& b, double beta) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return smooth_l1_terms(full(a), full(b), beta);
+  }
   detail::check_same("smooth_l1_loss", "b", a, b);
   detail::check_option("smooth_l1_loss", "beta >= 0", beta >= 0 && !std::isinf(beta), beta);
   const Tensor d = abs(a - b);
@@ -23,6 +31,10 @@ Tensor smooth_l1_terms(const Tensor& a, const Tensor& b, double beta) {
 }
 
 Tensor huber_terms(const Tensor& a, const Tensor& b, double delta) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return huber_terms(full(a), full(b), delta);
+  }
   detail::check_same("huber_loss", "b", a, b);
   detail::check_option("huber_loss", "delta > 0", delta > 0 && !std::isinf(delta), delta);
   const Tensor d = abs(a - b);

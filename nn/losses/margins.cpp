@@ -4,17 +4,29 @@ namespace braid::nn {
 namespace {
 
 Tensor soft_margin_terms(const Tensor& x, const Tensor& t) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return soft_margin_terms(full(x), full(t));
+  }
   detail::check_same("soft_margin_loss", "target", x, t);
   return detail::log1p_exp(neg(t * x));
 }
 
 Tensor hinge_terms(const Tensor& x, const Tensor& t, double margin) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return hinge_terms(full(x), full(t), margin);
+  }
   detail::check_same("hinge_embedding_loss", "target", x, t);
   const Tensor zero = detail::number(x, 0);
   return where(eq(t, 1.0), zero, clamp(sub(margin, x), 0)) + where(eq(t, -1.0), zero, x);
 }
 
 Tensor cosine_terms(const Tensor& a, const Tensor& b, const Tensor& t, double margin) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return cosine_terms(full(a), full(b), full(t), margin);
+  }
   constexpr const char* op = "cosine_embedding_loss";
   detail::check_same(op, "b", a, b);
   detail::check_alike(op, "target", a, t);
@@ -37,6 +49,10 @@ Tensor cosine_terms(const Tensor& a, const Tensor& b, const Tensor& t, double ma
 }
 
 Tensor ranking_terms(const Tensor& a, const Tensor& b, const Tensor& t, double margin) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return ranking_terms(full(a), full(b), full(t), margin);
+  }
   detail::check_same("margin_ranking_loss", "b", a, b);
   detail::check_same("margin_ranking_loss", "target", a, t);
   return clamp(sub(margin, t * (a - b)), 0);
@@ -44,6 +60,10 @@ Tensor ranking_terms(const Tensor& a, const Tensor& b, const Tensor& t, double m
 
 Tensor triplet_terms(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                      const TripletMarginOptions& o) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return triplet_terms(full(anchor), full(positive), full(negative), o);
+  }
   constexpr const char* op = "triplet_margin_loss";
   detail::check_same(op, "positive", anchor, positive);
   detail::check_same(op, "negative", anchor, negative);
@@ -60,6 +80,10 @@ Tensor triplet_terms(const Tensor& anchor, const Tensor& positive, const Tensor&
 }
 
 Tensor capsule_terms(const Tensor& lengths, const Tensor& labels, const CapsuleMarginOptions& o) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return capsule_terms(full(lengths), full(labels), o);
+  }
   constexpr const char* op = "capsule_margin_loss";
   detail::check_floating(op, lengths);
   if (lengths.dim() != 2)

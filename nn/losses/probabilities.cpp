@@ -33,6 +33,10 @@ Tensor bce_of(const Tensor& p, const Tensor& t) {
 }
 
 Tensor bce_terms(const Tensor& p, const Tensor& t, const BceOptions& o) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return bce_terms(full(p), full(t), o);
+  }
   detail::check_same("binary_cross_entropy", "target", p, t);
   detail::check_weight("binary_cross_entropy", "weight", p, o.weight);
   const Tensor terms = bce_of(p, t);
@@ -40,6 +44,10 @@ Tensor bce_terms(const Tensor& p, const Tensor& t, const BceOptions& o) {
 }
 
 Tensor bce_with_logits_terms(const Tensor& x, const Tensor& t, const BceWithLogitsOptions& o) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return bce_with_logits_terms(full(x), full(t), o);
+  }
   constexpr const char* op = "binary_cross_entropy_with_logits";
   detail::check_same(op, "target", x, t);
   detail::check_weight(op, "weight", x, o.weight);
@@ -51,6 +59,10 @@ Tensor bce_with_logits_terms(const Tensor& x, const Tensor& t, const BceWithLogi
 }
 
 Tensor kl_terms(const Tensor& x, const Tensor& t, const KlDivOptions& o) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return kl_terms(full(x), full(t), o);
+  }
   detail::check_same("kl_div", "target", x, t);
   if (o.batch_mean && x.dim() == 0)
     throw ShapeError("kl_div: expected a tensor with a batch for batch_mean, got a scalar");
@@ -61,6 +73,10 @@ Tensor kl_terms(const Tensor& x, const Tensor& t, const KlDivOptions& o) {
 }
 
 Tensor poisson_terms(const Tensor& x, const Tensor& t, const PoissonNllOptions& o) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return poisson_terms(full(x), full(t), o);
+  }
   detail::check_same("poisson_nll_loss", "target", x, t);
   detail::check_option("poisson_nll_loss", "eps >= 0", o.eps >= 0 && !std::isinf(o.eps), o.eps);
   const Tensor terms = o.log_input ? exp(x) - t * x : x - t * log(add(x, o.eps));
@@ -72,6 +88,10 @@ Tensor poisson_terms(const Tensor& x, const Tensor& t, const PoissonNllOptions& 
 
 Tensor gaussian_terms(const Tensor& x, const Tensor& t, const Tensor& variance,
                       const GaussianNllOptions& o) {
+  if (braid::detail::autocasting()) [[unlikely]] {
+    const braid::detail::Autocasted full(braid::detail::Precision::full);
+    return gaussian_terms(full(x), full(t), full(variance), o);
+  }
   detail::check_same("gaussian_nll_loss", "target", x, t);
   detail::check_option("gaussian_nll_loss", "eps > 0", o.eps > 0 && !std::isinf(o.eps), o.eps);
   detail::check_alike("gaussian_nll_loss", "variance", x, variance);

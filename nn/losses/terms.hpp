@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <braid/core/error.hpp>
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>

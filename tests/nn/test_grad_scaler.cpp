@@ -37,7 +37,7 @@ TEST_CASE("GradScaler: a step with finite gradients is that of the unscaled loss
   scaler.update();
   CHECK(s.values() == std::vector<float>{-0.5, 0.5});
   s.backward(scaler, 1);
-  CHECK(scaler.step(s.optimizer));  // divides by itself
+  CHECK(scaler.step(s.optimizer));  // divides, as unscale_ was not called
   CHECK(s.values() == std::vector<float>{-1, 0});
 }
 

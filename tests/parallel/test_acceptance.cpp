@@ -13,10 +13,8 @@ struct NotAvailable {
   std::string number, reason;
 };
 const NotAvailable kNotAvailable[]{{"T03", "lazy parameters do not exist"},
-                                   {"T05", "autocast does not exist"},
                                    {"T13", "sparse gradients do not exist"},
-                                   {"T21", "complex numbers do not exist"},
-                                   {"T28", "autocast does not exist"}};
+                                   {"T21", "complex numbers do not exist"}};
 /// A part that an existing test leaves out.
 const NotAvailable kPartNotAvailable{"T30", "memory formats do not exist"};
 

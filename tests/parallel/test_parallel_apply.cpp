@@ -66,6 +66,38 @@ ACCEPTANCE("T04: modules on their devices, inputs as tuples and as they are") {
   for (int n = 1; n <= device_count(); ++n) check_layers(group(n));
 }
 
+ACCEPTANCE("T05: autocast holds in all replicas") {
+  for (int n = 1; n <= device_count(); ++n) {
+    std::vector<nn::Linear> layers;
+    std::vector<Tensor> inputs;
+    for (const Device device : group(n)) {
+      layers.emplace_back(4, 3, nn::LinearOptions{.device = device});
+      inputs.push_back(random_tensor({2, 4}, DType::float32, device));
+    }
+    const Autocast guard(DType::float16);
+    for (const Tensor& y : parallel_apply(layers, inputs)) CHECK(y.dtype() == DType::float16);
+  }
+}
+
+ACCEPTANCE("T28: autocast inside of forward") {
+  struct Half : nn::Module {
+    nn::Linear fc{4, 3};
+    Tensor operator()(const Tensor& x) const {
+      const Autocast guard(DType::float16);
+      return fc(x);
+    }
+    BRAID_FIELDS(fc)
+  };
+  for (int n = 1; n <= device_count(); ++n) {
+    const DataParallel model(home(Half()), group(n));
+    const Tensor y = model(random_tensor({8, 4}));
+    CHECK(y.dtype() == DType::float16);
+    y.sum().backward();
+    CHECK(model.module.fc.weight.dtype() == DType::float32);
+    CHECK(model.module.fc.weight.grad().dtype() == DType::float32);
+  }
+}
+
 ACCEPTANCE("T06: an exception of a replica passes, with its text") {
   // PyTorch keeps the type. Here the error is a ReplicaError with the original nested. All threads
   // have ended, and the next call works.

@@ -229,7 +229,7 @@ class SavedTensor {
   [[nodiscard]] Tensor get() const;
 
  private:
-  void hand_over();
+  void pass_to_checkpoint();
   void take_back() const;
   mutable Tensor tensor_;
   std::uint64_t version_ = 0;
