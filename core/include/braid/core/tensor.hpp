@@ -246,7 +246,8 @@ class Tensor {
   ///
   /// Types     as copy_ and add_; with bools or tensors among the indices: value of this dtype
   /// Gradient  to this tensor, 0 where it was overwritten; to the value
-  /// Throws    as index, and as the other in-place ops
+  /// Throws    as index, and as the other in-place ops; on CUDA the elements at indices in range may
+  ///           then have been written
   ///
   ///     x.index_put_({gt(x, 10)}, 0);
   const Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
