@@ -15,6 +15,7 @@
 #include <braid/core/ops/activations.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/binary.hpp>
+#include <braid/core/ops/bitwise.hpp>
 #include <braid/core/ops/compare.hpp>
 #include <braid/core/ops/conv.hpp>
 #include <braid/core/ops/create.hpp>

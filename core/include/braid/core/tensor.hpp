@@ -182,6 +182,32 @@ class Tensor {
   }
   const Tensor& relu_() const&;
   Tensor relu_() const&& { return kept("relu_").relu_(); }
+  // Those below compute the function of their name (without _), and write the result here. They
+  // throw DTypeError if this dtype cannot hold it, and ShapeError if it has another shape.
+#define BRAID_OR(value) = value
+#define BRAID_MEMBER(Result, name, parameters, arguments) \
+  [[nodiscard]] Result name parameters const;
+#define BRAID_IN_PLACE(name, parameters, arguments) \
+  const Tensor& name##_ parameters const&;          \
+  Tensor name##_ parameters const&&;
+#include <braid/core/internal/members.def>
+  // x += y is x.add_(y), and so on: in place, as in PyTorch. For a new tensor write x = x + y.
+#define BRAID_ASSIGNMENT(op, name)                                                  \
+  const Tensor& operator op(const Tensor& other) const& { return name(other); }     \
+  Tensor operator op(const Tensor& other) const&& { return kept(#op).name(other); } \
+  const Tensor& operator op(const Scalar& number) const& { return name(number); }   \
+  Tensor operator op(const Scalar& number) const&& { return kept(#op).name(number); }
+  BRAID_ASSIGNMENT(+=, add_)
+  BRAID_ASSIGNMENT(-=, sub_)
+  BRAID_ASSIGNMENT(*=, mul_)
+  BRAID_ASSIGNMENT(/=, div_)
+  BRAID_ASSIGNMENT(%=, remainder_)
+  BRAID_ASSIGNMENT(&=, bitwise_and_)
+  BRAID_ASSIGNMENT(|=, bitwise_or_)
+  BRAID_ASSIGNMENT(^=, bitwise_xor_)
+  BRAID_ASSIGNMENT(<<=, bitwise_left_shift_)
+  BRAID_ASSIGNMENT(>>=, bitwise_right_shift_)
+#undef BRAID_ASSIGNMENT
 
   // ---- views: they share the storage and are differentiable. Negative dims count from the end.
   // Invalid dims and indices throw IndexError, invalid shapes ShapeError.
@@ -231,6 +257,9 @@ class Tensor {
     else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_double());
     else return static_cast<T>(static_cast<float>(item_double()));
   }
+  /// Whether the only element differs from 0, for `if (all(x > 0))`. Throws ShapeError unless
+  /// numel() == 1: write all(x) or any(x).
+  explicit operator bool() const;
   /// Returns all elements in row-major order, converted to T, in host memory.
   template <Element T> [[nodiscard]] std::vector<T> to_vector() const;
   /// Address of the first element, for access from the host; if the tensor is not contiguous, use
@@ -241,6 +270,10 @@ class Tensor {
     return static_cast<T*>(data_as(dtype_of<std::remove_const_t<T>>, !std::is_const_v<T>));
   }
 
+  /// Whether both handles refer to the same tensor. (x == y compares the elements.)
+  [[nodiscard]] bool is_same(const Tensor& other) const noexcept {
+    return impl_.get() == other.impl_.get();
+  }
   /// Identity of the tensor: the same for all handles that refer to it.
   [[nodiscard]] TensorImpl* id() const noexcept { return impl_.get(); }
   [[nodiscard]] const Ref<TensorImpl>& impl() const noexcept { return impl_; }

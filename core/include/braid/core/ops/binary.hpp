@@ -77,12 +77,16 @@ namespace braid {
 /// Throws    ArgumentError for an integer divisor of 0, DTypeError for bool
 [[nodiscard]] Tensor fmod(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor fmod(const Tensor& a, const Scalar& b);
-/// a - b floor(a / b), with the sign of b, as Python's %.
+/// a - b floor(a / b), with the sign of b, as Python's %. The operator % is the same.
 ///
 /// Gradient  1 and -floor(a / b)
 /// Throws    as fmod
 [[nodiscard]] Tensor remainder(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor remainder(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor remainder(const Scalar& a, const Tensor& b);
+[[nodiscard]] inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
+[[nodiscard]] inline Tensor operator%(const Tensor& a, const Scalar& b) { return remainder(a, b); }
+[[nodiscard]] inline Tensor operator%(const Scalar& a, const Tensor& b) { return remainder(a, b); }
 /// floor(a / b) of the exact quotient; integers stay integers.
 ///
 /// Gradient  0 (PyTorch has none)
