@@ -7,6 +7,7 @@ namespace braid {
 const Tensor& ops::change(const char* op, const Tensor& t,
                           const std::function<Tensor(const Tensor& old)>& f) {
   check_in_place(op, t, {});
+  bool recorded = true;
   const auto result = [&](const Tensor& old) {
     const Tensor y = f(old);
     if (y.shape() != t.shape())
@@ -15,11 +16,13 @@ const Tensor& ops::change(const char* op, const Tensor& t,
         (y.dtype() != DType::bool_ && t.dtype() == DType::bool_))
       throw DTypeError(
           str(op, ": expected a result that ", t.dtype(), " can hold, got ", y.dtype()));
-    return y.to(t.dtype());
+    const Tensor z = y.to(t.dtype());
+    recorded = z.requires_grad();
+    return z;
   };
   if (!needs_grad({t})) {
     const Tensor y = result(t);
-    if (!y.requires_grad()) {
+    if (!recorded) {
       if (y.id() == t.id()) return t;
       copy_values(t, y);
       t.storage()->bump_version();
@@ -27,7 +30,9 @@ const Tensor& ops::change(const char* op, const Tensor& t,
     }
     check_in_place(op, t, y);  // another operand requires a gradient
   }
-  return recorded_in_place(t, result);
+  recorded_in_place(t, result);
+  if (!recorded) t.id()->grad_fn = {};  // the new values do not depend on the old graph
+  return t;
 }
 
 }  // namespace braid

@@ -43,7 +43,6 @@ Tensor relu(const Tensor& x) {
   });
 }
 
-Tensor positive(const Tensor& x) { return ops::numbers("positive", x); }
 Tensor neg(const Tensor& x) {
   Tensor y = unary("neg", UnaryOp::neg, numbers("neg", x));
   if (!needs_grad({x})) return y;

@@ -35,6 +35,8 @@ namespace braid {
 /// Gradient  to the one that was chosen; where a and b are equal, each gets half
 [[nodiscard]] Tensor maximum(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor minimum(const Tensor& a, const Tensor& b);
+[[nodiscard]] inline Tensor max(const Tensor& a, const Tensor& b) { return maximum(a, b); }
+[[nodiscard]] inline Tensor min(const Tensor& a, const Tensor& b) { return minimum(a, b); }
 
 /// The same with a number, whose kind decides the dtype: see above.
 [[nodiscard]] Tensor add(const Tensor& a, const Scalar& b);
