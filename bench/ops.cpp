@@ -113,7 +113,7 @@ const Op kOps[] = {
        for (const float v : p.a) sum += v;
        return Numbers{sum};
      }},
-    {"max_of_rows", [](const Inputs& x) { return max(x.a, {1}); },
+    {"max_of_rows", [](const Inputs& x) { return amax(x.a, {1}); },
      [](const Plain& p) {
        return rows([&](std::int64_t i) {
          return double{*std::max_element(p.a.begin() + i * kSide, p.a.begin() + (i + 1) * kSide)};

@@ -82,7 +82,7 @@ Tensor probabilities(const Heads& h, const Tensor& mask, const Setting& s) {
   const double none = -std::numeric_limits<double>::infinity();
   Tensor scores = matmul(h.q, h.k.transpose(-1, -2)) * s.scale;
   if (s.causal) {
-    const TensorOptions there{.device = h.q.device()};
+    const FactoryOptions there{.device = h.q.device()};
     scores = where(ge(arange(h.q.shape()[2], there).unsqueeze(1), arange(h.k.shape()[2], there)),
                    scores, number(none));
   }
@@ -90,7 +90,7 @@ Tensor probabilities(const Heads& h, const Tensor& mask, const Setting& s) {
     scores = mask.dtype() == DType::bool_ ? where(mask, scores, number(none)) : scores + mask;
   if (!s.causal && !mask.defined()) return softmax(scores);
   if (scores.numel() == 0) return scores;
-  const Tensor unseeing = eq(max(scores.detach(), {-1}, true), none);
+  const Tensor unseeing = eq(amax(scores.detach(), {-1}, true), none);
   return where(unseeing, number(0), softmax(where(unseeing, number(0), scores)));
 }
 

@@ -113,6 +113,10 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
 Tensor remainder(const Tensor& a, const Scalar& b) {
   return with_number("remainder", BinaryOp::remainder, ops::numbers("remainder", a), b);
 }
+Tensor remainder(const Scalar& a, const Tensor& b) {
+  const Tensor x = ops::for_scalar(ops::numbers("remainder", b), a);
+  return remainder(ops::filled({}, a, x.dtype(), x.device()), x);
+}
 
 Tensor floor_divide(const Tensor& a, const Tensor& b) {
   const ops::Pair p("floor_divide", a, b);

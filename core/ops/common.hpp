@@ -81,7 +81,7 @@ void scatter_values(const char* op, const Tensor& y, int d, const Tensor& index,
 [[nodiscard]] std::int64_t wrapped(const Scalar& value, DType dtype) noexcept;
 
 /// The device on which a factory creates.
-[[nodiscard]] inline Device device_of(const TensorOptions& options) {
+[[nodiscard]] inline Device device_of(const FactoryOptions& options) {
   return options.device ? *options.device : get_default_device();
 }
 /// Returns a contiguous tensor filled with one value, which wraps around in an integer type.

@@ -106,6 +106,13 @@ struct OneElement {
 
 }  // namespace
 
+Tensor::operator bool() const {
+  if (numel() != 1)
+    throw ShapeError(str("operator bool: expected a tensor with one element, got shape ", shape(),
+                         "; use all(x) or any(x)"));
+  return item<bool>();
+}
+
 double Tensor::item_double() const {
   const OneElement e(*this);
   switch (dtype()) {

@@ -1,5 +1,6 @@
 #include <braid/core/ops/create.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -24,11 +25,11 @@ void collect(const Literal& l, const Shape& shape, int depth, std::vector<const 
   for (const Literal& item : l.items) collect(item, shape, depth + 1, flat);
 }
 
-Tensor finish(const Tensor& t, const TensorOptions& options) {
+Tensor finish(const Tensor& t, const FactoryOptions& options) {
   return options.requires_grad ? t.requires_grad_() : t;
 }
 
-Tensor to_options(const Tensor& host, const TensorOptions& options, DType natural) {
+Tensor to_options(const Tensor& host, const FactoryOptions& options, DType natural) {
   return finish(host.to(ops::device_of(options), options.dtype.value_or(natural)), options);
 }
 
@@ -77,7 +78,7 @@ Scalar fill_value(const char* op, const Scalar& value, DType dtype) {
 }
 }  // namespace ops
 
-Tensor tensor(const Literal& numbers, const TensorOptions& options) {
+Tensor tensor(const Literal& numbers, const FactoryOptions& options) {
   Shape shape;
   for (const Literal* l = &numbers; l->kind == Literal::Kind::list;) {
     shape.push_back(static_cast<std::int64_t>(l->items.size()));
@@ -101,25 +102,25 @@ Tensor tensor(const Literal& numbers, const TensorOptions& options) {
   return to_options(host, options, kind == Literal::Kind::integer ? DType::int64 : DType::bool_);
 }
 
-template <Element T> Tensor tensor(const std::vector<T>& numbers, const TensorOptions& options) {
+template <Element T> Tensor tensor(const std::vector<T>& numbers, const FactoryOptions& options) {
   const Tensor host =
       make_tensor({static_cast<std::int64_t>(numbers.size())}, dtype_of<T>, Device());
   for (std::size_t i = 0; i < numbers.size(); ++i)
     static_cast<T*>(host.id()->data())[i] = numbers[i];
   return to_options(host, options, dtype_of<T>);
 }
-template Tensor tensor(const std::vector<bool>&, const TensorOptions&);
-template Tensor tensor(const std::vector<std::uint8_t>&, const TensorOptions&);
-template Tensor tensor(const std::vector<std::int32_t>&, const TensorOptions&);
-template Tensor tensor(const std::vector<std::int64_t>&, const TensorOptions&);
-template Tensor tensor(const std::vector<float16>&, const TensorOptions&);
-template Tensor tensor(const std::vector<bfloat16>&, const TensorOptions&);
-template Tensor tensor(const std::vector<float>&, const TensorOptions&);
-template Tensor tensor(const std::vector<double>&, const TensorOptions&);
+template Tensor tensor(const std::vector<bool>&, const FactoryOptions&);
+template Tensor tensor(const std::vector<std::uint8_t>&, const FactoryOptions&);
+template Tensor tensor(const std::vector<std::int32_t>&, const FactoryOptions&);
+template Tensor tensor(const std::vector<std::int64_t>&, const FactoryOptions&);
+template Tensor tensor(const std::vector<float16>&, const FactoryOptions&);
+template Tensor tensor(const std::vector<bfloat16>&, const FactoryOptions&);
+template Tensor tensor(const std::vector<float>&, const FactoryOptions&);
+template Tensor tensor(const std::vector<double>&, const FactoryOptions&);
 
 namespace {
 Tensor full_of(const char* op, const Shape& shape, const Scalar& value, DType natural,
-               const TensorOptions& options) {
+               const FactoryOptions& options) {
   const DType dtype = options.dtype.value_or(natural);
   return finish(
       ops::filled(shape, ops::fill_value(op, value, dtype), dtype, ops::device_of(options)),
@@ -127,17 +128,17 @@ Tensor full_of(const char* op, const Shape& shape, const Scalar& value, DType na
 }
 }  // namespace
 
-Tensor full(const Shape& shape, const Scalar& value, const TensorOptions& options) {
+Tensor full(const Shape& shape, const Scalar& value, const FactoryOptions& options) {
   return full_of("full", shape, value, dtype_of_number(value), options);
 }
-Tensor zeros(const Shape& shape, const TensorOptions& options) {
+Tensor zeros(const Shape& shape, const FactoryOptions& options) {
   return full_of("zeros", shape, 0, DType::float32, options);
 }
-Tensor ones(const Shape& shape, const TensorOptions& options) {
+Tensor ones(const Shape& shape, const FactoryOptions& options) {
   return full_of("ones", shape, 1, DType::float32, options);
 }
 
-Tensor empty(const Shape& shape, const TensorOptions& options) {
+Tensor empty(const Shape& shape, const FactoryOptions& options) {
   const DType dtype = options.dtype.value_or(DType::float32);
 #ifndef NDEBUG
   if (is_floating(dtype)) return full(shape, std::numeric_limits<double>::quiet_NaN(), options);
@@ -145,32 +146,30 @@ Tensor empty(const Shape& shape, const TensorOptions& options) {
   return finish(make_tensor(shape, dtype, ops::device_of(options)), options);
 }
 
-namespace {
-TensorOptions like(const Tensor& t, TensorOptions options) {
+FactoryOptions detail::like(const Tensor& t, FactoryOptions options) {
   if (!options.device) options.device = t.device();
   if (!options.dtype) options.dtype = t.dtype();
   return options;
 }
-}  // namespace
 
-Tensor empty_like(const Tensor& t, const TensorOptions& options) {
-  return empty(t.shape(), like(t, options));
+Tensor empty_like(const Tensor& t, const FactoryOptions& options) {
+  return empty(t.shape(), detail::like(t, options));
 }
-Tensor zeros_like(const Tensor& t, const TensorOptions& options) {
-  return zeros(t.shape(), like(t, options));
+Tensor zeros_like(const Tensor& t, const FactoryOptions& options) {
+  return zeros(t.shape(), detail::like(t, options));
 }
-Tensor ones_like(const Tensor& t, const TensorOptions& options) {
-  return ones(t.shape(), like(t, options));
+Tensor ones_like(const Tensor& t, const FactoryOptions& options) {
+  return ones(t.shape(), detail::like(t, options));
 }
 
-Tensor full_like(const Tensor& t, const Scalar& value, const TensorOptions& options) {
-  return full_of("full_like", t.shape(), value, t.dtype(), like(t, options));
+Tensor full_like(const Tensor& t, const Scalar& value, const FactoryOptions& options) {
+  return full_of("full_like", t.shape(), value, t.dtype(), detail::like(t, options));
 }
 
 namespace {
 
 Tensor whole_range(std::int64_t start, std::int64_t end, std::int64_t step,
-                   const TensorOptions& options) {
+                   const FactoryOptions& options) {
   if (step == 0 || (step > 0 ? end < start : end > start))
     throw ArgumentError(
         str("arange: expected a step that leads from ", start, " to ", end, ", got ", step));
@@ -191,7 +190,7 @@ Tensor whole_range(std::int64_t start, std::int64_t end, std::int64_t step,
   return to_options(host, options, DType::int64);
 }
 
-Tensor range(double start, double end, double step, const TensorOptions& options) {
+Tensor range(double start, double end, double step, const FactoryOptions& options) {
   for (const double number : {start, end, step})
     if (!std::isfinite(number))
       throw ArgumentError(str("arange: expected finite numbers, got ", number));
@@ -209,7 +208,7 @@ Tensor range(double start, double end, double step, const TensorOptions& options
 }  // namespace
 
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
-              const TensorOptions& options) {
+              const FactoryOptions& options) {
   const bool whole = !start.is_floating() && !end.is_floating() && !step.is_floating();
   if (!whole && is_floating(options.dtype.value_or(DType::float32)))
     return range(start.to_double(), end.to_double(), step.to_double(), options);
@@ -219,14 +218,14 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
           str("arange: expected whole numbers for ", *options.dtype, ", got ", *number));
   return whole_range(start.to_int64(), end.to_int64(), step.to_int64(), options);
 }
-Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) {
+Tensor arange(const Scalar& start, const Scalar& end, const FactoryOptions& options) {
   return arange(start, end, 1, options);
 }
-Tensor arange(const Scalar& end, const TensorOptions& options) {
+Tensor arange(const Scalar& end, const FactoryOptions& options) {
   return arange(0, end, 1, options);
 }
 
-Tensor linspace(double start, double end, std::int64_t steps, const TensorOptions& options) {
+Tensor linspace(double start, double end, std::int64_t steps, const FactoryOptions& options) {
   if (steps < 0) throw ArgumentError(str("linspace: expected steps >= 0, got ", steps));
   const DType dtype = options.dtype.value_or(DType::float32);
   if (!is_floating(dtype))
@@ -240,26 +239,78 @@ Tensor linspace(double start, double end, std::int64_t steps, const TensorOption
   return to_options(host, options, dtype);
 }
 
-Tensor eye(std::int64_t n, const TensorOptions& options) {
-  TensorOptions plain = options;
+Tensor logspace(double start, double end, std::int64_t steps, double base,
+                const FactoryOptions& options) {
+  if (steps < 0) throw ArgumentError(str("logspace: expected steps >= 0, got ", steps));
+  const DType dtype = options.dtype.value_or(DType::float32);
+  if (!is_floating(dtype))
+    throw DTypeError(str("logspace: expected a floating point type, got ", dtype));
+  const Tensor host = linspace(start, end, steps, {.device = Device(), .dtype = DType::float64});
+  auto* out = static_cast<double*>(host.id()->data());
+  for (std::int64_t i = 0; i < steps; ++i) out[i] = std::pow(base, out[i]);
+  return to_options(host, options, dtype);
+}
+
+Tensor eye(std::int64_t n, const FactoryOptions& options) { return eye(n, n, options); }
+Tensor eye(std::int64_t n, std::int64_t m, const FactoryOptions& options) {
+  FactoryOptions plain = options;
   plain.requires_grad = false;
-  const Tensor t = zeros({n, n}, plain);
-  if (n > 0)
-    ops::copy_values(make_view(t, {n}, {n + 1}, 0), ops::filled({}, 1, t.dtype(), t.device()));
+  const Tensor t = zeros({n, m}, plain);
+  if (const std::int64_t length = std::min(n, m); length > 0)
+    ops::copy_values(make_view(t, {length}, {m + 1}, 0), ops::filled({}, 1, t.dtype(), t.device()));
   return finish(t, options);
 }
 
-Tensor from_blob(void* data, const Shape& shape, DType dtype, std::function<void()> deleter,
-                 Device device) {
-  const std::int64_t n = checked_numel("from_blob", shape, size_of(dtype));
+namespace {
+
+/// The memory of the elements of a shape and strides.
+Tensor on_memory(void* data, const Shape& shape, const Shape& strides, DType dtype, Device device,
+                 std::function<void()> deleter) {
+  std::int64_t n = checked_numel("from_blob", shape, size_of(dtype));
   if (!data && n)
     throw ArgumentError(str("from_blob: expected memory for ", n, " elements, got a null pointer"));
   if (const std::uintptr_t over = reinterpret_cast<std::uintptr_t>(data) % size_of(dtype))
     throw ArgumentError(str("from_blob: expected a pointer aligned for ", dtype, ", a multiple of ",
                             size_of(dtype), ", got one that is ", over, " too far"));
+  if (n > 0 && strides != contiguous_strides(shape)) {
+    if (strides.rank() != shape.rank())
+      throw ShapeError(str("from_blob: expected ", shape.rank(), " strides, got ", strides));
+    bool ok = true;
+    n = 1;
+    for (int d = 0; d < shape.rank(); ++d) {
+      std::int64_t reach = 0;
+      ok = ok && strides[d] >= 0 && !__builtin_mul_overflow(shape[d] - 1, strides[d], &reach) &&
+           !__builtin_add_overflow(n, reach, &n);
+    }
+    if (!ok || n > std::numeric_limits<std::int64_t>::max() / std::int64_t{16})
+      throw ShapeError(str("from_blob: expected strides >= 0 that memory can have, got ", strides));
+  }
   return make_tensor_on(
       Storage::wrap(data, static_cast<std::size_t>(n) * size_of(dtype), device, std::move(deleter)),
-      shape, contiguous_strides(shape), 0, dtype);
+      shape, strides, 0, dtype);
+}
+
+}  // namespace
+
+Tensor from_blob(void* data, const Shape& shape, DType dtype, std::function<void()> deleter,
+                 Device device) {
+  return on_memory(data, shape, contiguous_strides(shape), dtype, device, std::move(deleter));
+}
+
+Tensor detail::from_blob(void* data, const Shape& shape, const Shape& strides,
+                         std::function<void(void*)> deleter, const TensorOptions& options) {
+  std::function<void()> release;
+  if (deleter) release = [data, deleter = std::move(deleter)] { deleter(data); };
+  const Tensor t =
+      on_memory(data, shape, strides, options.dtype(),
+                options.has_device() ? options.device() : Device(), std::move(release));
+  return options.requires_grad() ? t.requires_grad_() : t;
+}
+void detail::other_dtype(DType expected, DType got) {
+  throw DTypeError(str("from_blob: expected the pointer's own type ", expected, ", got ", got));
+}
+void detail::ragged(std::int64_t expected, int depth, std::int64_t got) {
+  throw ShapeError(str("tensor: expected ", expected, " items at depth ", depth, ", got ", got));
 }
 
 }  // namespace braid

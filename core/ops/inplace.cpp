@@ -157,7 +157,7 @@ const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) cons
   const Scalar number = ops::fill_value("masked_fill_", value, dtype());
   if (needs_grad({*this}))
     return ops::recorded_in_place(
-        *this, [&](const Tensor& old) { return masked_fill(old, mask, number); });
+        *this, [&](const Tensor& old) { return braid::masked_fill(old, mask, number); });
   if (numel() == 0) return *this;
   const Tensor m = ops::overlaps(*this, mask) ? mask.clone() : mask,
                filler = ops::filled({}, number, dtype(), device());
@@ -177,7 +177,7 @@ const Tensor& Tensor::relu_() const& {
   ops::check_in_place("relu_", *this, {});
   (void)ops::numbers("relu_", *this);
   if (needs_grad({*this}))
-    return ops::recorded_in_place(*this, [](const Tensor& old) { return relu(old); });
+    return ops::recorded_in_place(*this, [](const Tensor& old) { return braid::relu(old); });
   if (numel() == 0) return *this;
   UnaryArgs args;
   args.op = UnaryOp::relu;

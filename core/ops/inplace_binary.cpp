@@ -120,7 +120,8 @@ const Tensor& Tensor::mul_(const Scalar& value) const& {
   ops::check_in_place("mul_", *this, {});
   ops::number_in_place("mul_", BinaryOp::mul, *this, value);
   if (needs_grad({*this}))
-    record("mul_", {*this}, *this, [value](const Tensor& dy) -> Grads { return {mul(dy, value)}; });
+    record("mul_", {*this}, *this,
+           [value](const Tensor& dy) -> Grads { return {braid::mul(dy, value)}; });
   return *this;
 }
 
@@ -130,8 +131,8 @@ const Tensor& Tensor::div_(const Tensor& other) const& {
   ops::check_floating("div_", *this);
   ops::check_fits("div_", *this, other);
   if (needs_grad({*this, other}))
-    return ops::recorded_in_place(*this,
-                                  [&](const Tensor& old) { return div(old, other.to(dtype())); });
+    return ops::recorded_in_place(
+        *this, [&](const Tensor& old) { return braid::div(old, other.to(dtype())); });
   Tensor o = other.to(dtype());
   if (ops::overlaps(*this, o)) o = o.clone();
   ops::binary_in_place("div_", BinaryOp::div, *this, &o, 0);
@@ -142,7 +143,7 @@ const Tensor& Tensor::div_(const Scalar& value) const& {
   ops::check_in_place("div_", *this, {});
   ops::check_floating("div_", *this);
   if (needs_grad({*this}))
-    return ops::recorded_in_place(*this, [&](const Tensor& old) { return div(old, value); });
+    return ops::recorded_in_place(*this, [&](const Tensor& old) { return braid::div(old, value); });
   ops::binary_in_place("div_", BinaryOp::div, *this, nullptr, value.to_double());
   return *this;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <braid/core/internal/kernel_args/random.hpp>
+#include <braid/core/ops/compare.hpp>
 #include <braid/core/ops/create.hpp>
 
 #include "common.hpp"
@@ -41,7 +42,7 @@ std::uint64_t seed_of_thread() noexcept {
 }
 
 Tensor fill_random(const char* op, RandomKind kind, const Shape& shape,
-                   const TensorOptions& options, DType natural, double low, double high,
+                   const FactoryOptions& options, DType natural, double low, double high,
                    std::int64_t ilow, std::int64_t ihigh) {
   const DType dtype = options.dtype.value_or(natural);
   if (kind != RandomKind::integers && !is_floating(dtype))
@@ -103,13 +104,13 @@ RandomKey next_random_key(const Shape& shape) {
 }
 RandomKey next_random_key_of_rows(std::int64_t rows) { return key_along(0, rows); }
 
-Tensor randn(const Shape& shape, const TensorOptions& options) {
+Tensor randn(const Shape& shape, const FactoryOptions& options) {
   return fill_random("randn", RandomKind::normal, shape, options, DType::float32, 0, 1, 0, 0);
 }
-Tensor rand(const Shape& shape, const TensorOptions& options) {
+Tensor rand(const Shape& shape, const FactoryOptions& options) {
   return fill_random("rand", RandomKind::uniform, shape, options, DType::float32, 0, 1, 0, 0);
 }
-Tensor uniform(const Shape& shape, double low, double high, const TensorOptions& options) {
+Tensor uniform(const Shape& shape, double low, double high, const FactoryOptions& options) {
   if (!(low <= high))
     throw ArgumentError(str("uniform: expected low <= high, got ", low, " and ", high));
   const DType dtype = options.dtype.value_or(DType::float32);
@@ -121,8 +122,25 @@ Tensor uniform(const Shape& shape, double low, double high, const TensorOptions&
                      0);
 }
 
+Tensor normal(double mean, double std, const Shape& shape, const FactoryOptions& options) {
+  if (!(std >= 0)) throw ArgumentError(str("normal: expected std >= 0, got ", std));
+  FactoryOptions plain = options;
+  plain.requires_grad = false;
+  const DType dtype = options.dtype.value_or(DType::float32);
+  if (!is_floating(dtype))
+    throw DTypeError(str("normal: expected a floating point type, got ", dtype));
+  const Tensor t = randn(shape, plain).mul_(std).add_(mean);
+  return options.requires_grad ? t.requires_grad_() : t;
+}
+
+Tensor bernoulli(const Tensor& x) {
+  ops::check_floating("bernoulli", x);
+  const FactoryOptions options{.device = x.device(), .dtype = DType::float64};
+  return lt(rand(x.shape(), options), x.detach().to(DType::float64)).to(x.dtype());
+}
+
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
-               const TensorOptions& options) {
+               const FactoryOptions& options) {
   if (low >= high)
     throw ArgumentError(str("randint: expected low < high, got ", low, " and ", high));
   const DType dtype = options.dtype.value_or(DType::int64);
@@ -133,7 +151,8 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
   if (dtype == DType::int64)
     return fill_random("randint", RandomKind::integers, shape, options, DType::int64, 0, 0, low,
                        high);
-  TensorOptions plain = options;  // the same numbers for all dtypes: drawn as int64, then converted
+  FactoryOptions plain =
+      options;  // the same numbers for all dtypes: drawn as int64, then converted
   plain.dtype = DType::int64;
   plain.requires_grad = false;
   const Tensor t =
@@ -142,9 +161,9 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
   return options.requires_grad ? t.requires_grad_() : t;
 }
 
-Tensor randperm(std::int64_t n, const TensorOptions& options) {
+Tensor randperm(std::int64_t n, const FactoryOptions& options) {
   if (n < 0) throw ArgumentError(str("randperm: expected n >= 0, got ", n));
-  TensorOptions host = options;
+  FactoryOptions host = options;
   host.device = Device();
   host.dtype = DType::int64;
   host.requires_grad = false;

@@ -47,7 +47,7 @@ Tensor multinomial(const Tensor& weights, std::int64_t samples, bool replacement
                             " samples of as many categories without replacement, got ", samples));
 
   const NoGrad guard;
-  const Tensor w = weights.to(DType::float64), largest = max(w, {-1}, true);
+  const Tensor w = weights.to(DType::float64), largest = amax(w, {-1}, true);
   const bool with_replacement = replacement || samples == 1;
   check_weights(w, largest, samples, with_replacement);
   Shape shape = w.shape();

@@ -97,12 +97,14 @@ Tensor mean(const Tensor& x, const IntList& dims, bool keepdim) {
       });
 }
 
-Tensor max(const Tensor& x, const IntList& dims, bool keepdim) {
-  return extreme("max", ReduceOp::max, x, dims, keepdim);
+Tensor amax(const Tensor& x, const IntList& dims, bool keepdim) {
+  return extreme("amax", ReduceOp::max, x, dims, keepdim);
 }
-Tensor min(const Tensor& x, const IntList& dims, bool keepdim) {
-  return extreme("min", ReduceOp::min, x, dims, keepdim);
+Tensor amin(const Tensor& x, const IntList& dims, bool keepdim) {
+  return extreme("amin", ReduceOp::min, x, dims, keepdim);
 }
+Tensor max(const Tensor& x) { return extreme("max", ReduceOp::max, x, {}, false); }
+Tensor min(const Tensor& x) { return extreme("min", ReduceOp::min, x, {}, false); }
 Tensor argmax(const Tensor& x, std::int64_t dim, bool keepdim) {
   return arg_extreme("argmax", ReduceOp::argmax, x, dim, keepdim);
 }

@@ -105,20 +105,20 @@ ValuesIndices topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool large
   return first_of("topk", x, k, d, largest);
 }
 
-ValuesIndices max_with_index(const Tensor& x, std::int64_t dim, bool keepdim) {
-  const int d = wrap_dim("max_with_index", dim, x.dim());
+ValuesIndices max(const Tensor& x, std::int64_t dim, bool keepdim) {
+  const int d = wrap_dim("max", dim, x.dim());
   if (size_of_dim(x, d) == 0)
     throw ShapeError(
-        str("max_with_index: expected at least one element to choose from, got shape ", x.shape()));
-  return chosen("max_with_index", x, d, keepdim, argmax(x, d, true));
+        str("max: expected at least one element to choose from, got shape ", x.shape()));
+  return chosen("max", x, d, keepdim, argmax(x, d, true));
 }
 
-ValuesIndices min_with_index(const Tensor& x, std::int64_t dim, bool keepdim) {
-  const int d = wrap_dim("min_with_index", dim, x.dim());
+ValuesIndices min(const Tensor& x, std::int64_t dim, bool keepdim) {
+  const int d = wrap_dim("min", dim, x.dim());
   if (size_of_dim(x, d) == 0)
     throw ShapeError(
-        str("min_with_index: expected at least one element to choose from, got shape ", x.shape()));
-  return chosen("min_with_index", x, d, keepdim, argmin(x, d, true));
+        str("min: expected at least one element to choose from, got shape ", x.shape()));
+  return chosen("min", x, d, keepdim, argmin(x, d, true));
 }
 
 }  // namespace braid

@@ -102,7 +102,7 @@ Tensor logsumexp(const Tensor& x, const IntList& dims, bool keepdim) {
     const NoGrad guard;
     const Tensor t = widened(x);
     if (plan.count == 0) return log(sum(t, dims, true));
-    const Tensor largest = max(t, dims, true);
+    const Tensor largest = amax(t, dims, true);
     // no shift by an infinity, because inf - inf is NaN
     const Tensor shift =
         where(eq(abs(largest), std::numeric_limits<double>::infinity()), zero_like(t), largest);
@@ -125,7 +125,7 @@ Tensor norm(const Tensor& x, double p, const IntList& dims, bool keepdim) {
   if (std::isnan(p)) throw ArgumentError("norm: expected a number p, got nan");
   const ops::ReducedDims plan("norm", x, dims);
   if (p == 0) return count_nonzero(x, dims, keepdim).to(x.dtype());
-  if (std::isinf(p)) return p > 0 ? max(abs(x), dims, keepdim) : min(abs(x), dims, keepdim);
+  if (std::isinf(p)) return p > 0 ? amax(abs(x), dims, keepdim) : amin(abs(x), dims, keepdim);
   const auto forward = [&] {
     const NoGrad guard;
     const Tensor t = widened(x);

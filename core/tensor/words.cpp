@@ -31,13 +31,15 @@ Device::Device(std::string_view name) {
     index_ = static_cast<std::int16_t>(index);
   }
   if (!ok)
-    throw DeviceError(str("device: expected cpu, cpu:<index>, cuda or cuda:<index>, got '",
-                          name.substr(0, 64), "'"));
+    throw DeviceError(braid::str("device: expected cpu, cpu:<index>, cuda or cuda:<index>, got '",
+                                 name.substr(0, 64), "'"));
 }
 
 std::ostream& operator<<(std::ostream& out, const Device& d) {
   return out << (d.type() == DeviceType::cuda ? "cuda:" : "cpu:") << d.index();
 }
+
+std::string Device::str() const { return braid::str(*this); }
 
 std::string_view name_of(DType t) noexcept {
   constexpr std::string_view names[kDTypeCount] = {"bool",    "uint8",    "int32",   "int64",
@@ -70,6 +72,10 @@ std::ostream& operator<<(std::ostream& out, const Scalar& s) {
     case Scalar::Kind::integer: return out << s.to_int64();
     default: return out << s.to_double();
   }
+}
+
+void Scalar::out_of_range() const {
+  throw DTypeError(str("Scalar: expected a number in the range of the type, got ", *this));
 }
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {

@@ -197,8 +197,20 @@ template <class A> struct IntegerFunction {
     }
     return static_cast<A>(result);
   }
+  BRAID_DEVICE A of_bits(A a, A b) const {
+    constexpr int kBits = sizeof(A) * 8;
+    const bool inside = static_cast<U>(b) < kBits;
+    if (op == BinaryOp::bitwise_and) return static_cast<A>(a & b);
+    if (op == BinaryOp::bitwise_or) return static_cast<A>(a | b);
+    if (op == BinaryOp::bitwise_xor) return static_cast<A>(a ^ b);
+    if (op == BinaryOp::bitwise_left_shift)
+      return inside ? static_cast<A>(static_cast<U>(a) << b) : A{0};
+    if (inside) return static_cast<A>(a >> b);
+    return static_cast<A>(std::is_signed_v<A> && a < A{0} ? -1 : 0);
+  }
   BRAID_DEVICE A operator()(A a, A b) const {
     if (op == BinaryOp::pow) return power(a, b);
+    if (is_integer_function(op)) return of_bits(a, b);
     if (b == A{0}) {
       report(site, DeviceFault::division, 0, 0, 0, 0);
       return A{0};
@@ -227,6 +239,8 @@ template <class E, class F> void function_map(const BinaryArgs& args, F f, Strea
 }
 
 void binary_function(const BinaryArgs& args, Stream& stream) {
+  if (is_integer_function(args.op) && args.dtype >= DType::float16)
+    fail_dtype("binary", "an integer dtype", args.dtype);
   if (with_floating(args.dtype,
                     [&]<class E>() { function_map<E>(args, FloatingFunction{args.op}, stream); }))
     return;

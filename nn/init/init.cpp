@@ -38,7 +38,7 @@ const Tensor& write(const Tensor& t, const Tensor& numbers) {
   t.copy_(numbers);
   return t;
 }
-TensorOptions like(const Tensor& t) { return {.device = t.device(), .dtype = t.dtype()}; }
+FactoryOptions like(const Tensor& t) { return {.device = t.device(), .dtype = t.dtype()}; }
 
 const Tensor& write_uniform(const Tensor& t, double low, double high) {
   return write(t, uniform(t.shape(), low, high, like(t)));

@@ -2,7 +2,8 @@
 
 #include <braid/core/error.hpp>
 #include <braid/core/ops/activation.hpp>
-#include <braid/core/ops/elementwise.hpp>
+#include <braid/core/ops/composed.hpp>
+#include <braid/core/ops/create.hpp>
 #include <braid/core/ops/softmax.hpp>
 #include <braid/nn/activations.hpp>
 
@@ -62,6 +63,54 @@ std::string Hardtanh::extra() const {
 #define BRAID_CALL(Layer, op) \
   Tensor Layer::operator()(const Tensor& x) const { return op(x); }
 BRAID_ACTIVATION_LAYERS(BRAID_CALL)
+GLU::GLU(std::int64_t along) : dim(along) {}
+Tensor GLU::operator()(const Tensor& x) const { return glu(x, dim); }
+std::string GLU::extra() const { return str("dim=", dim); }
+Hardshrink::Hardshrink(double half) : lambda(half) {}
+Tensor Hardshrink::operator()(const Tensor& x) const { return hardshrink(x, lambda); }
+std::string Hardshrink::extra() const { return str("lambda=", number(lambda)); }
+Softshrink::Softshrink(double half) : lambda(half) {
+  if (!(half >= 0)) throw ArgumentError(str("Softshrink: expected lambda >= 0, got ", half));
+}
+Tensor Softshrink::operator()(const Tensor& x) const { return softshrink(x, lambda); }
+std::string Softshrink::extra() const { return str("lambda=", number(lambda)); }
+Threshold::Threshold(double limit, double below) : threshold(limit), value(below) {}
+Tensor Threshold::operator()(const Tensor& x) const {
+  return braid::threshold(x, threshold, value);
+}
+std::string Threshold::extra() const {
+  return str("threshold=", number(threshold), ", value=", number(value));
+}
+PReLU::PReLU(std::int64_t count, const PReLUOptions& options) : num_parameters(count) {
+  if (count < 1) throw ArgumentError(str("PReLU: expected num_parameters >= 1, got ", count));
+  weight =
+      Parameter(full({count}, options.init,
+                     {.device = options.device, .dtype = options.dtype.value_or(DType::float32)}));
+}
+Tensor PReLU::operator()(const Tensor& x) const { return prelu(x, weight); }
+std::string PReLU::extra() const { return str("num_parameters=", num_parameters); }
+Softmin::Softmin(std::int64_t along) : dim(along) {}
+Tensor Softmin::operator()(const Tensor& x) const { return softmin(x, dim); }
+std::string Softmin::extra() const { return str("dim=", dim); }
+Tensor Softmax2d::operator()(const Tensor& x) const {
+  if (x.dim() != 3 && x.dim() != 4)
+    throw ShapeError(str("Softmax2d: expected 3 or 4 dimensions, got ", x.shape()));
+  return softmax(x, -3);
+}
+Unflatten::Unflatten(std::int64_t at, const Shape& sizes) : dim(at), unflattened_size(sizes) {}
+Tensor Unflatten::operator()(const Tensor& x) const { return unflatten(x, dim, unflattened_size); }
+std::string Unflatten::extra() const {
+  return str("dim=", dim, ", unflattened_size=", unflattened_size);
+}
+CosineSimilarity::CosineSimilarity(std::int64_t along, double least) : dim(along), eps(least) {}
+Tensor CosineSimilarity::operator()(const Tensor& a, const Tensor& b) const {
+  return cosine_similarity(a, b, dim, eps);
+}
+PairwiseDistance::PairwiseDistance(double power, double added, bool keep)
+    : p(power), eps(added), keepdim(keep) {}
+Tensor PairwiseDistance::operator()(const Tensor& a, const Tensor& b) const {
+  return pairwise_distance(a, b, p, eps, keepdim);
+}
 Softmax::Softmax(std::int64_t along) : dim(along) {}
 Tensor Softmax::operator()(const Tensor& x) const { return softmax(x, dim); }
 std::string Softmax::extra() const { return str("dim=", dim); }

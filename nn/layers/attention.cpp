@@ -72,7 +72,7 @@ Tensor joined_masks(const AttentionCall& call, bool causal, const Tensor& like,
     also(shown(rows).reshape({scores[0], 1, 1, scores[3]}));
   }
   if (causal) {
-    const TensorOptions there{.device = like.device()};
+    const FactoryOptions there{.device = like.device()};
     also(ge(arange(scores[2], there).unsqueeze(1), arange(scores[3], there)));
   }
   return mask;
@@ -147,7 +147,7 @@ MultiheadAttention::MultiheadAttention(std::int64_t embed, std::int64_t heads,
                             embed, " and ", heads));
   if (!(dropout >= 0 && dropout <= 1))
     throw ArgumentError(str(kName, ": expected 0 <= dropout <= 1, got ", dropout));
-  const TensorOptions made{.device = options.device, .dtype = options.dtype};
+  const FactoryOptions made{.device = options.device, .dtype = options.dtype};
   // Xavier: √(6 / (in + out)), in = embed, out = 3 embed
   const double bound = std::sqrt(6.0 / static_cast<double>(4 * embed));
   in_proj_weight = Parameter(uniform({3 * embed, embed}, -bound, bound, made));

@@ -171,7 +171,7 @@ DigitCapsules::DigitCapsules(std::int64_t in_capsules, std::int64_t in_size, std
   check("out_capsules", capsules);
   check("out_size", capsule_size);
   check_iterations("DigitCapsules", iterations);
-  const TensorOptions made{.device = o.device, .dtype = o.dtype};
+  const FactoryOptions made{.device = o.device, .dtype = o.dtype};
   const std::int64_t all =
       product("DigitCapsules", "out_capsules · out_size", capsules, capsule_size);
   weight = Parameter(empty({in_capsules, in_size, all}, made));

@@ -31,7 +31,7 @@ void start(const char* layer, Parameter& weight, Parameter& bias, const Shape& s
            std::int64_t out, const Options& o) {
   (void)checked_numel(layer, shape, 8);  // bytes of the widest dtype
   const double bound = 1 / std::sqrt(static_cast<double>(shape.numel() / shape[0]));
-  const TensorOptions made{.device = o.device, .dtype = o.dtype};
+  const FactoryOptions made{.device = o.device, .dtype = o.dtype};
   weight = Parameter(uniform(shape, -bound, bound, made));
   if (o.bias) bias = Parameter(uniform({out}, -bound, bound, made));
 }

@@ -15,7 +15,7 @@ Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options)
     throw ArgumentError(str("Linear: expected out_features >= 0, got ", out_features));
   // PyTorch's kaiming_uniform with a = √5: √(6 / ((1 + a²) in)) = 1/√in.
   const double bound = in_features > 0 ? 1 / std::sqrt(static_cast<double>(in_features)) : 0;
-  const TensorOptions made{.device = options.device, .dtype = options.dtype};
+  const FactoryOptions made{.device = options.device, .dtype = options.dtype};
   weight = Parameter(uniform({out_features, in_features}, -bound, bound, made));
   if (options.bias) bias = Parameter(uniform({out_features}, -bound, bound, made));
 }

@@ -28,7 +28,7 @@ void check_sizes(const char* name, const Shape& shape) {
 LayerNorm::LayerNorm(const Shape& over, const LayerNormOptions& options)
     : normalized_shape(over), eps(options.eps) {
   check_sizes("LayerNorm", over);
-  const TensorOptions made{.device = options.device, .dtype = options.dtype};
+  const FactoryOptions made{.device = options.device, .dtype = options.dtype};
   if (options.elementwise_affine) weight = Parameter(ones(over, made));
   if (options.elementwise_affine && options.bias) bias = Parameter(zeros(over, made));
 }
@@ -63,7 +63,7 @@ GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNorm
   if (groups < 1 || channels < 0 || channels % groups != 0)
     throw ArgumentError(str("GroupNorm: expected num_groups >= 1 that divides num_channels, got ",
                             groups, " and ", channels));
-  const TensorOptions made{.device = options.device, .dtype = options.dtype};
+  const FactoryOptions made{.device = options.device, .dtype = options.dtype};
   if (!options.affine) return;
   weight = Parameter(ones({channels}, made));
   bias = Parameter(zeros({channels}, made));
@@ -82,7 +82,7 @@ namespace detail {
 BatchNorm::BatchNorm(const char* name, std::int64_t features, const BatchNormOptions& options)
     : num_features(features), eps(options.eps), momentum(options.momentum) {
   if (features < 0) throw ArgumentError(str(name, ": expected num_features >= 0, got ", features));
-  const TensorOptions made{.device = options.device, .dtype = options.dtype};
+  const FactoryOptions made{.device = options.device, .dtype = options.dtype};
   if (options.affine) {
     weight = Parameter(ones({features}, made));
     bias = Parameter(zeros({features}, made));

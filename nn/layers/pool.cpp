@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include <braid/core/error.hpp>
+#include <braid/nn/functional.hpp>
 #include <braid/nn/pool.hpp>
 
 #include "sizes.hpp"
@@ -93,5 +94,26 @@ std::string Upsample::extra() const {
   }
   return text + ", mode=" + name_of(options.mode);
 }
+
+namespace functional {
+namespace {
+template <class T> void check_count(const char* option, const std::vector<T>& numbers) {
+  if (numbers.empty() || numbers.size() > 2)
+    throw ShapeError(str("InterpolateFuncOptions: expected 1 or 2 numbers as ", option, ", got ",
+                         numbers.size()));
+}
+}  // namespace
+
+InterpolateFuncOptions& InterpolateFuncOptions::size(const std::vector<std::int64_t>& sizes) {
+  check_count("size", sizes);
+  Base::size = Size2(sizes.front(), sizes.back());
+  return *this;
+}
+InterpolateFuncOptions& InterpolateFuncOptions::scale_factor(const std::vector<double>& factors) {
+  check_count("scale_factor", factors);
+  Base::scale_factor = Factor2(factors.front(), factors.back());
+  return *this;
+}
+}  // namespace functional
 
 }  // namespace braid::nn

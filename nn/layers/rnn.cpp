@@ -61,7 +61,7 @@ Recurrent::Recurrent(const char* name, Kind k, std::int64_t input, std::int64_t 
   if (!(dropout >= 0 && dropout <= 1))
     throw ArgumentError(str(name, ": expected dropout in [0, 1], got ", dropout));
   const double bound = 1 / std::sqrt(static_cast<double>(hidden));
-  const TensorOptions made{.device = options.device, .dtype = options.dtype};
+  const FactoryOptions made{.device = options.device, .dtype = options.dtype};
   const std::int64_t directions = bidirectional ? 2 : 1, width = gates_of(kind) * hidden;
   for (std::int64_t layer = 0; layer < num_layers; ++layer)
     for (std::int64_t direction = 0; direction < directions; ++direction) {
@@ -165,7 +165,7 @@ void make_cell(const char* name, Cell& cell, Kind kind, std::int64_t input, std:
                const Options& options) {
   check_sizes(name, kind, input, hidden);
   const double bound = 1 / std::sqrt(static_cast<double>(hidden));
-  const TensorOptions made{.device = options.device, .dtype = options.dtype};
+  const FactoryOptions made{.device = options.device, .dtype = options.dtype};
   const std::int64_t width = gates_of(kind) * hidden;
   cell.weight_ih = Parameter(uniform({width, input}, -bound, bound, made));
   cell.weight_hh = Parameter(uniform({width, hidden}, -bound, bound, made));

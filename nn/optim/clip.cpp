@@ -88,7 +88,7 @@ void clip_grad_value_(std::span<const Tensor> parameters, double clip_value) {
   const NoGrad guard;
   std::vector<Tensor> clipped;
   for (const Tensor& g : gradients) {
-    const TensorOptions like{.device = g.device(), .dtype = g.dtype()};
+    const FactoryOptions like{.device = g.device(), .dtype = g.dtype()};
     clipped.push_back(minimum(maximum(g, full({}, -clip_value, like)), full({}, clip_value, like)));
   }
   for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i].copy_(clipped[i]);

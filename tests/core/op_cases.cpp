@@ -187,6 +187,7 @@ struct Family {
 const Family kFamilies[] = {
     {"unary", add_unary_cases},
     {"binary", add_binary_cases},
+    {"bitwise", add_bitwise_cases},
     {"compare", add_compare_cases},
     {"where", add_where_cases},
     {"lerp", add_lerp_cases},

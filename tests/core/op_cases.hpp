@@ -142,6 +142,7 @@ using Resize = std::map<std::int64_t, std::int64_t>;
 // Parts of the table.
 void add_unary_cases(std::vector<OpCase>& list);
 void add_binary_cases(std::vector<OpCase>& list);
+void add_bitwise_cases(std::vector<OpCase>& list);
 void add_compare_cases(std::vector<OpCase>& list);
 void add_where_cases(std::vector<OpCase>& list);
 void add_lerp_cases(std::vector<OpCase>& list);

@@ -19,8 +19,7 @@ const std::vector<Dims> kDims{{"all", {2, 3, 2}, {}, false},
                               {"dim of size 1", {3, 1}, {1}, false},
                               {"all dims by name", {2, 2}, {0, 1}, false}};
 
-/// Sums and extrema. amax and amin share the gradient among equal elements, as Braid's ops do;
-/// PyTorch's max and min with a dim give it to one of them.
+/// Sums and extrema.
 struct Reduction1 {
   const char *op, *torch;
   Tensor (*call)(T, const IntList&, bool);
@@ -29,8 +28,8 @@ struct Reduction1 {
 };
 const Reduction1 kReductions[] = {{"sum", "sum", sum, reference::sum, 2},
                                   {"mean", "mean", mean, reference::mean, 3},
-                                  {"max", "amax", max, reference::max, 0},
-                                  {"min", "amin", min, reference::min, 0}};
+                                  {"amax", "amax", amax, reference::max, 0},
+                                  {"amin", "amin", amin, reference::min, 0}};
 
 void add_sums(Cases& list) {
   for (const Reduction1& f : kReductions) {
@@ -70,6 +69,10 @@ void add_sums(Cases& list) {
 
 /// The members call the same functions.
 const Arrangement kMembers[] = {
+    {"max", "", "torch.max(x0)", Sizes{2, 3}, [](T x) { return max(x); },
+     [](A a) { return reference::max(a); }},
+    {"min", "", "torch.min(x0)", Sizes{2, 3}, [](T x) { return min(x); },
+     [](A a) { return reference::min(a); }},
     {"sum", "member", "x0.sum()", Sizes{2, 3}, [](T x) { return x.sum(); },
      [](A a) { return reference::sum(a); }},
     {"sum", "member with dims", "x0.sum(0, True)", Sizes{2, 3},
@@ -173,7 +176,7 @@ void add_reduce_cases(Cases& list) {
   add_sums(list);
   for (const Arrangement& m : kMembers) {
     OpCase& c = add_arrangement(list, m, kFloats);
-    c.kinks = c.op == "max";
+    c.kinks = c.op == "max" || c.op == "min";
     if (c.kinks) c.inputs[0].kind = Kind::distinct;
     else c.accuracy = Accuracy::tolerance;
   }
@@ -182,8 +185,9 @@ void add_reduce_cases(Cases& list) {
   parameters(list,
              "all(x dims keepdim) any(x dims keepdim) argmax(x dim keepdim) argmax(x) "
              "argmax(dim keepdim) argmin(x dim keepdim) argmin(x) count_nonzero(x dims keepdim) "
-             "max(x dims keepdim) max() mean() mean(x dims keepdim) mean(dims keepdim) "
-             "min(x dims keepdim) sum(x dims keepdim) sum() sum(dims keepdim)");
+             "amax(x dims keepdim) amin(x dims keepdim) max(x) max() mean() mean(x dims keepdim) "
+             "mean(dims keepdim) "
+             "min(x) sum(x dims keepdim) sum() sum(dims keepdim)");
 }
 
 }  // namespace braid::test

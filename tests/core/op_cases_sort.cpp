@@ -109,9 +109,9 @@ void add_searches(Cases& list) {
 
 void add_chosen(Cases& list) {
   for (const bool largest : {true, false}) {
-    const char* op = largest ? "max_with_index" : "min_with_index";
+    const char* op = largest ? "max" : "min";
     const auto choose = [largest](T x, I dim, bool keep) {
-      return largest ? max_with_index(x, dim, keep) : min_with_index(x, dim, keep);
+      return largest ? max(x, dim, keep) : min(x, dim, keep);
     };
     for (const Line& l : kLines)
       for (const bool indices : {false, true}) {
@@ -147,11 +147,10 @@ void add_sort_cases(Cases& list) {
   add_sorts(list);
   add_searches(list);
   add_chosen(list);
-  parameters(
-      list,
-      "argsort(x dim descending) max_with_index(x dim keepdim) min_with_index(x dim keepdim) "
-      "searchsorted(sorted_sequence values right) sort(x dim descending) "
-      "topk(x k dim largest sorted)");
+  parameters(list,
+             "argsort(x dim descending) max(x dim keepdim) min(x dim keepdim) "
+             "searchsorted(sorted_sequence values right) sort(x dim descending) "
+             "topk(x k dim largest sorted)");
 }
 
 }  // namespace braid::test

@@ -158,7 +158,7 @@ void add_norms(Cases& list) {
   bad.numbers("p", {kNan}, kArgument, "a number p, got nan",
               [](double p) { return norm(on_device::zeros({2}), p); });
   for (const Shape& shape : {Shape{0}, Shape{2, 0}, Shape{0, 3}})
-    bad.refused(kShape, "max: expected at least one element",
+    bad.refused(kShape, "amax: expected at least one element",
                 [shape] { return norm(ones_of(shape), kInf); });
 }
 

@@ -80,7 +80,7 @@ TEST_CASE("higher: third derivatives agree with differences of the second", "[au
       [](T t) { return tanh(matmul(t, t.t())); },
       [](T t) { return sigmoid(linear(t, t, t.select(1, 0))); },
       [](T t) { return exp(t.mean({0}, true)) * t; },
-      [](T t) { return max(t, {1}, true) * t * t; }};
+      [](T t) { return amax(t, {1}, true) * t * t; }};
   for (const auto& f : functions) {
     INFO("function " << &f - functions);
     const auto third = [&](T t) {

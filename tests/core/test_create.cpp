@@ -60,7 +60,7 @@ TEST_CASE("create: constant tensors of every type on every device", "[create]") 
       for (const Sizes& shape :
            std::vector<Sizes>{{}, {1}, {7}, {0}, {3, 0, 2}, {2, 3, 4}, {1025}}) {
         INFO(dtype << " " << Shape(shape) << " on " << device);
-        const TensorOptions o{.device = device, .dtype = dtype};
+        const FactoryOptions o{.device = device, .dtype = dtype};
         CHECK_EXACT(zeros(Shape(shape), o), Array(shape, 0.0));
         CHECK_EXACT(ones(Shape(shape), o), Array(shape, 1.0));
         const double value = dtype == DType::bool_ ? 1 : 7;

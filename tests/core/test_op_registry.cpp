@@ -34,10 +34,10 @@ std::map<std::string, std::string> not_in_the_table() {
     for (std::string name; in >> name;) list[name] = reason;
   };
   add("makes a tensor: test_create.cpp",
-      "tensor empty zeros ones full arange linspace eye empty_like zeros_like ones_like full_like "
-      "from_blob");
+      "tensor empty zeros ones full arange linspace logspace eye empty_like zeros_like ones_like "
+      "full_like from_blob like other_dtype ragged");
   add("makes random numbers: test_random.cpp, test_random_multinomial.cpp",
-      "rand randn uniform randint randperm multinomial");
+      "rand randn uniform normal bernoulli randint randperm multinomial");
   add("state of the random numbers, no op: test_random.cpp",
       "manual_seed initial_seed random_state set_random_state skip_random_streams "
       "next_random_key next_random_key_of_rows next_random_stream");
@@ -237,6 +237,9 @@ TEST_CASE("registry: every op that is compiled is called with random arguments, 
       "empty",
       "empty_like",
       "from_blob",
+      "like",
+      "other_dtype",
+      "ragged",
       // members that other calls cover
       "kept",
       "item_double",
@@ -256,6 +259,7 @@ TEST_CASE("registry: every op that is compiled is called with random arguments, 
 #include <braid/core/internal/unary.def>
 #define BRAID_BINARY_FLOATING(name, c) #name,
 #define BRAID_BINARY_DIVISION(name) #name,
+#define BRAID_BINARY_INTEGER(name) #name,
 #include <braid/core/internal/binary.def>
 #define BRAID_ACTIVATION_OP(name) #name,
 #include <braid/core/internal/activation.def>

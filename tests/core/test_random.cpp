@@ -158,20 +158,20 @@ TEST_CASE("random: the same bits on every device and with any number of threads"
                                  17, 31, 33, 64, 65, 127, 129, 1000, 1025, cut(300007, 20011)})
     for (const DType t : floating_dtypes()) {
       set_num_threads(1);
-      const TensorOptions o{.device = Device("cpu"), .dtype = t, .seed = 7};
+      const FactoryOptions o{.device = Device("cpu"), .dtype = t, .seed = 7};
       const Tensor normal = braid::randn({n}, o), flat = braid::rand({n}, o),
                    integers = braid::randint(0, 1000003, {n}, {.seed = 7});
       for (const Device device : test_devices())
         for (const int threads : thread_counts({1, 2, 3})) {
           set_num_threads(threads);
-          const TensorOptions p{.device = device, .dtype = t, .seed = 7};
+          const FactoryOptions p{.device = device, .dtype = t, .seed = 7};
           INFO(t << " of " << n << " on " << device << ", threads " << threads);
           CHECK_SAME_BITS(braid::randn({n}, p), normal);
           CHECK_SAME_BITS(braid::rand({n}, p), flat);
           CHECK_SAME_BITS(randint(0, 1000003, {n}, {.device = device, .seed = 7}), integers);
         }
       // Element i depends only on i: a shorter tensor is a prefix of a longer one.
-      const TensorOptions p{.device = here(), .dtype = t, .seed = 7};
+      const FactoryOptions p{.device = here(), .dtype = t, .seed = 7};
       CHECK_SAME_BITS(braid::randn({n + 13}, p).slice(0, 0, n), normal);
       CHECK_SAME_BITS(braid::rand({n, 2}, p).flatten().slice(0, 0, n), flat);
     }

@@ -50,9 +50,10 @@ TEST_CASE("reduce: every set of dims of every layout", "[reduce]") {
             check_sum(sum(x, Shape(dims)), a, dims, false, false) +
             check_sum(sum(x, Shape(dims), true), a, dims, true, false) +
             (is_floating(t) ? check_sum(mean(x, Shape(dims)), a, dims, false, true) : "") +
-            (t != DType::bool_ ? exact(max(x, Shape(dims)), reference::max(a, dims)) +
-                                     exact(min(x, Shape(dims), true), reference::min(a, dims, true))
-                               : "");
+            (t != DType::bool_
+                 ? exact(amax(x, Shape(dims)), reference::max(a, dims)) +
+                       exact(amin(x, Shape(dims), true), reference::min(a, dims, true))
+                 : "");
         if (!problem.empty())
           FAIL_CHECK(t << " " << layout.name << " over " << Shape(dims) << ": " << problem);
       }
@@ -78,8 +79,8 @@ TEST_CASE(
         CHECK(check_sum(rows, a, {1}, false, false) == "");
         CHECK(check_sum(columns, a, {0}, false, false) == "");
         CHECK(check_sum(all, a, {}, false, false) == "");
-        CHECK_EXACT(max(x, {1}), reference::max(a, {1}));
-        CHECK_EXACT(min(x, {0}), reference::min(a, {0}));
+        CHECK_EXACT(amax(x, {1}), reference::max(a, {1}));
+        CHECK_EXACT(amin(x, {0}), reference::min(a, {0}));
         CHECK_EXACT(max(x), reference::max(a));
         CHECK_EXACT(argmax(x, 0), reference::argmax(a, 0));
         CHECK_EXACT(argmin(x, 1), reference::argmin(a, 1));
@@ -124,13 +125,13 @@ TEST_CASE("reduce: empty ones, and a single number", "[reduce][errors]") {
   // An empty result is valid for all of them; otherwise max and min throw (op_cases_reduce.cpp).
   check_shapes({{sum(zeros({3, 0}), {0}), {0}},
                 {mean(zeros({2, 0}), {0}), {0}},
-                {max(zeros({2, 0}), {0}), {0}},
-                {min(zeros({2, 0}), {0}), {0}},
+                {amax(zeros({2, 0}), {0}), {0}},
+                {amin(zeros({2, 0}), {0}), {0}},
                 {argmax(zeros({0, 3}), 1), {0}}});
   CHECK_THROWS_TEXT(IndexError, "sum: expected *-2*1*got 2", sum(zeros({2, 3}), {2}));
   CHECK_THROWS_TEXT(IndexError, "sum: ", sum(tensor(1.0), {1}));
-  CHECK_THROWS_TEXT(ShapeError, "max: expected *got *", max(zeros({2, 0}), {1}));
-  CHECK_THROWS_TEXT(ShapeError, "min: expected *got *", min(zeros({0, 3}), {0}));
+  CHECK_THROWS_TEXT(ShapeError, "amax: expected *got *", amax(zeros({2, 0}), {1}));
+  CHECK_THROWS_TEXT(ShapeError, "amin: expected *got *", amin(zeros({0, 3}), {0}));
   // The gradients have the shape of the input.
   const Tensor x = zeros({3, 0}, {.requires_grad = true}),
                y = zeros({0, 2}, {.requires_grad = true}), one = tensor(2.5);
@@ -139,7 +140,7 @@ TEST_CASE("reduce: empty ones, and a single number", "[reduce][errors]") {
   CHECK(x.grad().shape() == Shape{3, 0});
   CHECK(y.grad().shape() == Shape{0, 2});
   for (const Tensor& z : {sum(one), mean(one), max(one), min(one), sum(one, {0}), mean(one, {-1}),
-                          max(one, {0}), one.sum(), one.mean(), one.max()}) {
+                          amax(one, {0}), one.sum(), one.mean(), one.max()}) {
     CHECK(z.shape() == Shape{});
     CHECK(z.item<double>() == 2.5);
   }
@@ -160,7 +161,7 @@ TEST_CASE("reduce: NaN propagates from every place, and the first of equal eleme
         CHECK(argmax(x, 0).item<std::int64_t>() == place);
         CHECK(argmin(x, 0).item<std::int64_t>() == place);
         const Tensor column = tensor_of(Array({n, 1}, v.data), t).expand({n, 3}).clone();
-        CHECK(std::isnan(list(max(column, {0}))[2]));
+        CHECK(std::isnan(list(amax(column, {0}))[2]));
         CHECK(whole(argmax(column, 0)) == Whole(3, place));
         v[place] = kInf;
         CHECK(max(tensor_of(v, t)).item<double>() == kInf);
@@ -184,7 +185,7 @@ TEST_CASE("reduce: gradients beyond the table", "[reduce][gradients]") {
         x.shape());
   // Ties within one of several groups share the gradient evenly.
   const Tensor t = tensor({{1.0, 1.0, 0.0}, {2.0, 3.0, 3.0}}).requires_grad_();
-  CHECK(list(grad(max(t, {1}).sum(), {t})[0]) == List{0.5, 0.5, 0, 0, 0.5, 0.5});
+  CHECK(list(grad(amax(t, {1}).sum(), {t})[0]) == List{0.5, 0.5, 0, 0, 0.5, 0.5});
 }
 
 }  // namespace braid::test::on_device

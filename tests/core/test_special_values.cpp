@@ -11,7 +11,7 @@ TEST_CASE("special values: subgradients at kinks, and a NaN's gradient", "[speci
     List at, want;
   };
   const List steps{-2, 0, 3}, kinks{-3, 3, 0, 1, -1, 6, kNan};
-  const auto rows = [](T x) { return max(x.reshape({2, 2}), {1}); };
+  const auto rows = [](T x) { return amax(x.reshape({2, 2}), {1}); };
   for (const Case& c : std::vector<Case>{
            {"abs", abs, steps, {-1, 0, 1}},
            {"relu", relu, steps, {0, 0, 1}},
@@ -59,7 +59,7 @@ TEST_CASE("special values: subgradients at kinks, and a NaN's gradient", "[speci
     INFO(c.name);
     check_same(tensor(gradient_at(c.f, c.at)), c.want);
   }
-  CHECK(gradient_at([](T x) { return max(x.reshape({2, 3}), {1}); }, {3, 1, 3, 2, 2, 2}).at(3) ==
+  CHECK(gradient_at([](T x) { return amax(x.reshape({2, 3}), {1}); }, {3, 1, 3, 2, 2, 2}).at(3) ==
         Approx(1.0 / 3));
   // Two equal operands each receive half.
   const Tensor a = tensor({1.0, 2.0, 5.0}).requires_grad_(),

@@ -75,7 +75,9 @@ constexpr Call kElements[] = {
 #define BRAID_ACTIVATION_OP(name) DRAWN(name),
 #include <braid/core/internal/activation.def>
     ONE(frac),
+    ONE(positive),
     ONE(logical_not),
+    ONE(bitwise_not),
     ONE(isnan),
     ONE(isinf),
     ONE(isfinite),
@@ -95,6 +97,7 @@ constexpr Call kElements[] = {
     TWO(pow),
 #define BRAID_BINARY_FLOATING(name, c) TWO(name),
 #define BRAID_BINARY_DIVISION(name) TWO(name),
+#define BRAID_BINARY_INTEGER(name) TWO(name), REAL(name),
 #include <braid/core/internal/binary.def>
     TWO(xlogy),
     TWO(equal),
@@ -114,6 +117,7 @@ constexpr Call kElements[] = {
     REAL(floor_divide),
     CALL(sub, d.real(), d.tensor()),
     CALL(div, d.real(), d.tensor()),
+    CALL(remainder, d.real(), d.tensor()),
     CALL(pow, d.real(), d.tensor()),
     CALL(add, d.tensor(), d.like(), d.real()),
     CALL(sub, d.tensor(), d.like(), d.real()),
@@ -137,8 +141,10 @@ constexpr Call kReductions[] = {
 #include <braid/core/internal/kernels.def>
     OVER(sum),
     OVER(mean),
-    OVER(max),
-    OVER(min),
+    OVER(amax),
+    OVER(amin),
+    ONE(max),
+    ONE(min),
     OVER(any),
     OVER(all),
     OVER(count_nonzero),
@@ -157,8 +163,8 @@ constexpr Call kReductions[] = {
     CALL(var_mean, d.tensor(), d.dims()),
     CALL(norm, d.tensor(), d.real(), d.dims(), d.flag()),
     CALL(topk, d.tensor(), d.count(), d.dim(), d.flag(), d.flag()),
-    CALL(max_with_index, d.tensor(), d.dim(), d.flag()),
-    CALL(min_with_index, d.tensor(), d.dim(), d.flag()),
+    CALL(max, d.tensor(), d.dim(), d.flag()),
+    CALL(min, d.tensor(), d.dim(), d.flag()),
 };
 
 std::vector<I> sizes(const Shape& shape) { return {shape.begin(), shape.end()}; }
@@ -344,6 +350,10 @@ constexpr Call kRest[] = {
     CALL(full, d.shape(), d.real(), {.dtype = d.dtype()}),
     CALL(arange, d.integer(), d.integer(), d.integer(), {.dtype = d.dtype()}),
     CALL(arange, d.integer()),
+    CALL(logspace, d.real(), d.real(), d.count(), d.real(), {.dtype = d.dtype()}),
+    CALL(normal, d.real(), d.real(), d.shape(), {.dtype = d.dtype()}),
+    ONE(bernoulli),
+    CALL(eye, d.count(), d.count(), {.dtype = d.dtype()}),
     CALL(linspace, d.real(), d.real(), d.count(), {.dtype = d.dtype()}),
     CALL(eye, d.count(), {.dtype = d.dtype()}),
     CALL(zeros_like, d.huge_view(), {.dtype = d.dtype()}),

@@ -13,20 +13,19 @@ constexpr BinaryOp kOps[] = {
 #define BRAID_BINARY_FUNCTION(name) BinaryOp::name,
 #define BRAID_BINARY_FLOATING(name, c) BinaryOp::name,
 #define BRAID_BINARY_DIVISION(name) BinaryOp::name,
+#define BRAID_BINARY_INTEGER(name) BinaryOp::name,
 #define BRAID_BINARY_COMPARISON(name) BinaryOp::name,
 #include <braid/core/internal/binary.def>
 };
 
 Call binary(BinaryOp op, const Walk& w, int null_operand, double alpha, DType t) {
-  const bool divides =
-      op == BinaryOp::div || (is_function(op) && op != BinaryOp::pow && !is_floating_function(op));
   Call call{
       braid::str("binary ", static_cast<int>(op), ", ", w.name,
                  null_operand > 0 ? ", a number for operand " : "",
                  null_operand > 0 ? braid::str(null_operand) : "", alpha != 1 ? ", alpha" : ""),
       {w.result(braid::is_comparison(op) ? always(DType::bool_) : nullptr),
        w.operand(1, op == BinaryOp::pow ? 0.1 : -reach(t), reach(t)),
-       w.operand(2, divides ? 1 : -reach(t), reach(t))},
+       w.operand(2, is_division(op) ? 1 : -reach(t), reach(t))},
       [=](const Place& p) {
         p.table.binary({op, p.t, p[0], null_operand == 1 ? nullptr : p[1],
                         null_operand == 2 ? nullptr : p[2], 3, alpha, w.loop},

@@ -21,6 +21,7 @@ const std::vector<BinaryOp> kOps = [] {
 #define BRAID_BINARY_FUNCTION(name) BinaryOp::name,
 #define BRAID_BINARY_FLOATING(name, c) BinaryOp::name,
 #define BRAID_BINARY_DIVISION(name) BinaryOp::name,
+#define BRAID_BINARY_INTEGER(name) BinaryOp::name,
 #define BRAID_BINARY_COMPARISON(name) BinaryOp::name,
 #include <braid/core/internal/binary.def>
        })
@@ -28,13 +29,10 @@ const std::vector<BinaryOp> kOps = [] {
   return list;
 }();
 
-bool divides(BinaryOp op) {
-  return op == BinaryOp::div ||
-         (is_function(op) && op != BinaryOp::pow && !is_floating_function(op));
-}
 bool has(BinaryOp op, DType t) {
+  if (is_integer_function(op)) return braid::is_integral(t);
   return t != DType::bool_ ||
-         (op != BinaryOp::sub && !divides(op) && op != BinaryOp::relu_backward);
+         (op != BinaryOp::sub && !is_division(op) && op != BinaryOp::relu_backward);
 }
 
 double wrap(DType t, double x) {
@@ -49,6 +47,8 @@ double expected_of(BinaryOp op, DType t, double a, double b, double alpha) {
   const DType computed = t == DType::float64 ? t : DType::float32;
   const double scaled =
       braid::is_floating(t) ? rounded(computed, rounded(computed, alpha) * b) : alpha * b;
+  const int bits = static_cast<int>(braid::size_of(t)) * 8;
+  const bool sign = t != DType::uint8;
   switch (op) {
     case BinaryOp::add: return wrap(t, a + scaled);
     case BinaryOp::sub: return wrap(t, a - scaled);
@@ -66,6 +66,11 @@ double expected_of(BinaryOp op, DType t, double a, double b, double alpha) {
     case BinaryOp::fmod: return std::fmod(a, b);
     case BinaryOp::remainder: return reference::remainder(a, b);
     case BinaryOp::floor_divide: return reference::floor_divide(a, b);
+    case BinaryOp::bitwise_and: return reference::bitwise_and(a, b);
+    case BinaryOp::bitwise_or: return reference::bitwise_or(a, b);
+    case BinaryOp::bitwise_xor: return reference::bitwise_xor(a, b);
+    case BinaryOp::bitwise_left_shift: return reference::shifted_left(a, b, bits, sign);
+    case BinaryOp::bitwise_right_shift: return reference::shifted_right(a, b, bits);
     default: return kNaN;
   }
 }
@@ -96,7 +101,7 @@ void check_loop(BinaryOp op, DType t, const Loop& loop, std::int64_t shift, doub
       b(t, missing == Missing::b ? 0 : extent(loop, 2), 2 * shift),
       out(result_type(op, t), extent(loop, 0), shift);
   a.pattern(1), b.pattern(2), out.pattern(3);
-  for (std::int64_t i = 0; divides(op) && i < b.size(); ++i)
+  for (std::int64_t i = 0; is_division(op) && i < b.size(); ++i)
     if (b[i] == 0) b.put(i, 1);
   const auto before = out.bytes();
   run(op, out, missing == Missing::a ? nullptr : &a, missing == Missing::b ? nullptr : &b, loop,
@@ -205,7 +210,8 @@ TEST_CASE("binary: NaN, infinities, zeros and subnormals at any position", "[ker
   const double specials[] = {kNaN, kInf, -kInf, 0.0, -0.0, 0x1p-149, -0x1p-130, 3.4e38, 1.0, -1.0};
   for (const DType t : kFloats)
     for (const BinaryOp op : kOps)
-      for (const std::int64_t n : {1, 16, 37})
+      for (const std::int64_t n : {1, 16, 37}) {
+        if (!has(op, t)) continue;
         for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1})
           for (const double x : specials)
             for (const double y : specials) {
@@ -221,6 +227,7 @@ TEST_CASE("binary: NaN, infinities, zeros and subnormals at any position", "[ker
                 FAIL_CHECK(braid::name_of(t) << " op " << static_cast<int>(op) << " " << a[at]
                                              << " " << b[at] << " got " << out[at]);
             }
+      }
 }
 
 TEST_CASE("binary: integers wrap", "[kernels][binary]") {
@@ -237,7 +244,15 @@ TEST_CASE("binary: integers wrap", "[kernels][binary]") {
                          {BinaryOp::div, DType::int32, -8, -8, 1},
                          {BinaryOp::add, DType::int32, low, -1, -low - 1},
                          {BinaryOp::mul, DType::uint8, 16, 17, 16},
-                         {BinaryOp::div, DType::int64, -7, 2, -3}}) {
+                         {BinaryOp::div, DType::int64, -7, 2, -3},
+                         {BinaryOp::bitwise_left_shift, DType::int32, 1, 31, low},
+                         {BinaryOp::bitwise_left_shift, DType::int32, 1, 32, 0},
+                         {BinaryOp::bitwise_left_shift, DType::uint8, 3, 7, 128},
+                         {BinaryOp::bitwise_left_shift, DType::int64, 1, -1, 0},
+                         {BinaryOp::bitwise_right_shift, DType::int32, -8, 1, -4},
+                         {BinaryOp::bitwise_right_shift, DType::int32, -8, 32, -1},
+                         {BinaryOp::bitwise_right_shift, DType::int64, -8, -1, -1},
+                         {BinaryOp::bitwise_right_shift, DType::uint8, 255, 8, 0}}) {
     Buffer a(row.t, 9), b(row.t, 9), out(row.t, 9);
     run(row.op, out, &a.fill(row.a), &b.fill(row.b), dense(9));
     CHECK((out[0] == row.expected && out[8] == row.expected));
@@ -280,6 +295,9 @@ TEST_CASE("binary: what a dtype lacks is refused by name", "[kernels][binary]") 
         run(op, out, &a, &a, dense(4)),
         "binary: expected an operation that bool has (not sub, div, relu_backward), got bool");
   }
+  Buffer f(DType::float32, 4), to(DType::float32, 4);
+  CHECK_THROWS_WITH(run(BinaryOp::bitwise_and, to, &f, &f, dense(4)),
+                    "binary: expected an integer dtype, got float32");
 }
 
 TEST_CASE("binary: float powers and angles are within 1 ULP, on CUDA 4", "[kernels][binary]") {

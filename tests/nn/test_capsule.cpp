@@ -65,7 +65,7 @@ TEST_CASE("squash: keeps the direction, and a length below 1", "[nn][capsule]") 
                      tensor({0.6 * length, 0.8 * length}), 2e-6, 0) == "");
   }
   // 500² does not fit in float16
-  const TensorOptions half{.dtype = DType::float16};
+  const FactoryOptions half{.dtype = DType::float16};
   CHECK(difference(nn::squash(on_device::tensor({{3, 4}, {0, 0}, {1e-4, 0}, {300, 400}}, half)),
                    on_device::tensor({{x, y}, {0, 0}, {0, 0}, {0.6, 0.8}}, half), 1e-3,
                    1e-6) == "");

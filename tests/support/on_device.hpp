@@ -70,53 +70,54 @@ inline std::string here(std::string text) {
 /// The factories of braid and of this folder. They use here() unless a device is given.
 namespace on_device {
 
-inline TensorOptions placed(TensorOptions options) {
+inline FactoryOptions placed(FactoryOptions options) {
   if (!options.device) options.device = here();
   return options;
 }
-inline Tensor zeros(const Shape& shape, const TensorOptions& options = {}) {
+inline Tensor zeros(const Shape& shape, const FactoryOptions& options = {}) {
   return noted(braid::zeros(shape, placed(options)));
 }
-inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) {
+inline Tensor ones(const Shape& shape, const FactoryOptions& options = {}) {
   return noted(braid::ones(shape, placed(options)));
 }
-inline Tensor empty(const Shape& shape, const TensorOptions& options = {}) {
+inline Tensor empty(const Shape& shape, const FactoryOptions& options = {}) {
   return noted(braid::empty(shape, placed(options)));
 }
-inline Tensor full(const Shape& shape, const Scalar& value, const TensorOptions& options = {}) {
+inline Tensor full(const Shape& shape, const Scalar& value, const FactoryOptions& options = {}) {
   return noted(braid::full(shape, value, placed(options)));
 }
-inline Tensor eye(std::int64_t n, const TensorOptions& options = {}) {
+inline Tensor eye(std::int64_t n, const FactoryOptions& options = {}) {
   return noted(braid::eye(n, placed(options)));
 }
-inline Tensor randn(const Shape& shape, const TensorOptions& options = {}) {
+inline Tensor randn(const Shape& shape, const FactoryOptions& options = {}) {
   return noted(braid::randn(shape, placed(options)));
 }
-inline Tensor rand(const Shape& shape, const TensorOptions& options = {}) {
+inline Tensor rand(const Shape& shape, const FactoryOptions& options = {}) {
   return noted(braid::rand(shape, placed(options)));
 }
 inline Tensor uniform(const Shape& shape, double low, double high,
-                      const TensorOptions& options = {}) {
+                      const FactoryOptions& options = {}) {
   return noted(braid::uniform(shape, low, high, placed(options)));
 }
 inline Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
-                      const TensorOptions& options = {}) {
+                      const FactoryOptions& options = {}) {
   return noted(braid::randint(low, high, shape, placed(options)));
 }
-inline Tensor randperm(std::int64_t n, const TensorOptions& options = {}) {
+inline Tensor randperm(std::int64_t n, const FactoryOptions& options = {}) {
   return noted(braid::randperm(n, placed(options)));
 }
-inline Tensor arange(const Scalar& end, const TensorOptions& options = {}) {
+inline Tensor arange(const Scalar& end, const FactoryOptions& options = {}) {
   return noted(braid::arange(end, placed(options)));
 }
 inline Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step = 1,
-                     const TensorOptions& options = {}) {
+                     const FactoryOptions& options = {}) {
   return noted(braid::arange(start, end, step, placed(options)));
 }
-inline Tensor tensor(const Literal& numbers, const TensorOptions& options = {}) {
+inline Tensor tensor(const Literal& numbers, const FactoryOptions& options = {}) {
   return noted(braid::tensor(numbers, placed(options)));
 }
-template <class T> Tensor tensor(const std::vector<T>& numbers, const TensorOptions& options = {}) {
+template <class T>
+Tensor tensor(const std::vector<T>& numbers, const FactoryOptions& options = {}) {
   return noted(braid::tensor(numbers, placed(options)));
 }
 /// Returns 0, 1, 2, … in row-major order.

@@ -14,12 +14,16 @@
 #include <braid/core/int_list.hpp>
 #include <braid/core/jacobian.hpp>
 #include <braid/core/memory.hpp>
+#include <braid/core/names.hpp>
 #include <braid/core/npy.hpp>
 #include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/activations.hpp>
+#include <braid/core/ops/aliases.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/binary.hpp>
+#include <braid/core/ops/bitwise.hpp>
 #include <braid/core/ops/compare.hpp>
+#include <braid/core/ops/composed.hpp>
 #include <braid/core/ops/conv.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/diagonal.hpp>
@@ -27,6 +31,7 @@
 #include <braid/core/ops/einsum.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/gather.hpp>
+#include <braid/core/ops/in_place.hpp>
 #include <braid/core/ops/index.hpp>
 #include <braid/core/ops/join.hpp>
 #include <braid/core/ops/lerp.hpp>
@@ -47,6 +52,7 @@
 #include <braid/core/ops/statistics.hpp>
 #include <braid/core/ops/unary.hpp>
 #include <braid/core/ops/where.hpp>
+#include <braid/core/options.hpp>
 #include <braid/core/print.hpp>
 #include <braid/core/random.hpp>
 #include <braid/core/ref.hpp>

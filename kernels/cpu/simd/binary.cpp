@@ -7,7 +7,7 @@
 #include "cpu/simd/through_float.hpp"
 
 // out = a op b, elementwise. Integers wrap around; for bool, add is "or" and mul is "and". The less
-// common functions (is_function) are pow, atan2, fmod, remainder and floor division.
+// common functions (is_function) are pow, atan2, fmod, remainder, floor division and those of bits.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -184,6 +184,19 @@ BRAID_INLINE double function_of(BinaryOp op, double a, double b) {
   }
 }
 
+template <class T> BRAID_INLINE T of_bits(BinaryOp op, T a, T b) {
+  constexpr int kBits = sizeof(T) * 8;
+  const bool inside = static_cast<std::make_unsigned_t<T>>(b) < kBits;
+  switch (op) {
+    case BinaryOp::bitwise_and: return static_cast<T>(a & b);
+    case BinaryOp::bitwise_or: return static_cast<T>(a | b);
+    case BinaryOp::bitwise_xor: return static_cast<T>(a ^ b);
+    case BinaryOp::bitwise_left_shift:
+      return inside ? static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) << b) : T{0};
+    default: return inside ? static_cast<T>(a >> b) : std::is_signed_v<T> && a < 0 ? T(-1) : T{0};
+  }
+}
+
 /// Integers wrap around. For the divisions, b is not 0. A negative exponent gives 0, except for
 /// bases 1 and -1.
 template <class T> BRAID_INLINE T function_of(BinaryOp op, T a, T b) {
@@ -199,6 +212,7 @@ template <class T> BRAID_INLINE T function_of(BinaryOp op, T a, T b) {
     }
     return static_cast<T>(result);
   }
+  if (is_integer_function(op)) return of_bits(op, a, b);
   if constexpr (std::is_signed_v<T>) {
     // the most negative number wraps to itself
     if (b == -1)
@@ -289,6 +303,8 @@ void binary(const BinaryArgs& args, Stream& stream) {
   }
   if (is_floating_function(args.op) && args.dtype < DType::float16)
     fail_dtype("binary", "a floating-point dtype", args.dtype);
+  if (is_integer_function(args.op) && args.dtype >= DType::float16)
+    fail_dtype("binary", "an integer dtype", args.dtype);
   if (function && args.dtype == DType::bool_) fail_dtype("binary", "numbers", args.dtype);
 
   // A missing operand is `scalar`, rounded to the dtype.
@@ -301,8 +317,7 @@ void binary(const BinaryArgs& args, Stream& stream) {
   }
   const void* const a = args.a == nullptr ? &scalar : args.a;
   const void* const b = args.b == nullptr ? &scalar : args.b;
-  const bool divides = args.op == BinaryOp::div || (function && args.op != BinaryOp::pow);
-  if (divides && args.dtype < DType::float16) {
+  if (is_division(args.op) && args.dtype < DType::float16) {
     with_element(args.dtype, [&]<class E>() {
       if constexpr (!kFloating<E>) check_divisors<E>(args, b, args.b == nullptr);
       return true;

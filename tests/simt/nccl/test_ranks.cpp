@@ -122,7 +122,7 @@ TEST_CASE("nccl ranks: 16-bit floats are added in float32, and a NaN stays", "[r
     for (const auto& [dtype, large] :
          {std::pair{DType::float16, 2048.0}, std::pair{DType::bfloat16, 256.0}}) {
       // large + 1 is not a number of the dtype, and would be rounded to large
-      const TensorOptions options{.device = c.device(), .dtype = dtype};
+      const FactoryOptions options{.device = c.device(), .dtype = dtype};
       const Tensor t = full({5}, c.rank() == 0 ? large : 1.0, options);
       c.all_reduce(t);
       same(t, full({5}, large + 2, {.dtype = dtype}));

@@ -65,6 +65,7 @@ struct ThreadState {
 /// state.
 class GradMode {
  public:
+  [[nodiscard]] static bool is_enabled() noexcept { return grad_enabled(); }
   explicit GradMode(bool on) noexcept : before_(thread_state().grad_enabled) {
     thread_state().grad_enabled = on;
   }

@@ -21,7 +21,7 @@ class Device {
  public:
   constexpr Device() noexcept = default;
   /// An index outside ±32767 is clamped: it must not wrap around to a device that exists.
-  constexpr Device(DeviceType type, int index) noexcept
+  constexpr Device(DeviceType type, int index = 0) noexcept
       : type_(type),
         index_(static_cast<std::int16_t>(index < -kLargestIndex  ? -kLargestIndex
                                          : index > kLargestIndex ? kLargestIndex
@@ -34,6 +34,9 @@ class Device {
 
   [[nodiscard]] constexpr DeviceType type() const noexcept { return type_; }
   [[nodiscard]] constexpr int index() const noexcept { return index_; }
+  [[nodiscard]] constexpr bool is_cpu() const noexcept { return type_ == DeviceType::cpu; }
+  [[nodiscard]] constexpr bool is_cuda() const noexcept { return type_ == DeviceType::cuda; }
+  [[nodiscard]] std::string str() const;  ///< as it prints: "cuda:1"
   friend constexpr bool operator==(const Device&, const Device&) noexcept = default;
   friend constexpr auto operator<=>(const Device&, const Device&) noexcept = default;
   friend std::ostream& operator<<(std::ostream& out, const Device& device);

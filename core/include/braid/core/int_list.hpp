@@ -47,6 +47,7 @@ class IntList {
   }
   [[nodiscard]] const std::int64_t* begin() const noexcept { return data(); }
   [[nodiscard]] const std::int64_t* end() const noexcept { return data() + size(); }
+  [[nodiscard]] std::vector<std::int64_t> vec() const { return {begin(), end()}; }
   [[nodiscard]] std::span<const std::int64_t> span() const noexcept { return {data(), size()}; }
 
   friend bool operator==(const IntList& a, const IntList& b) noexcept {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <braid/core/tensor.hpp>
+#include <braid/core/ops/create.hpp>
 
 namespace braid {
 
@@ -99,24 +99,76 @@ void skip_random_streams(std::uint64_t streams) noexcept;
 /// device.
 ///
 /// Throws    DTypeError for another dtype
-[[nodiscard]] Tensor randn(const Shape& shape, const TensorOptions& options = {});
+[[nodiscard]] Tensor randn(const Shape& shape, const FactoryOptions& options = {});
 /// Returns uniform values in [0, 1). Everything else is as for randn.
-[[nodiscard]] Tensor rand(const Shape& shape, const TensorOptions& options = {});
+[[nodiscard]] Tensor rand(const Shape& shape, const FactoryOptions& options = {});
 /// Returns uniform values in [low, high) of a floating-point dtype.
 ///
 /// Throws    DTypeError for another dtype; ArgumentError unless low <= high and the dtype can hold
 ///           both bounds and their distance
 [[nodiscard]] Tensor uniform(const Shape& shape, double low, double high,
-                             const TensorOptions& options = {});
+                             const FactoryOptions& options = {});
 /// Returns uniform integers in [low, high), in int64 unless another dtype is given.
 ///
 /// Throws    ArgumentError unless low < high and all values are in the range of the dtype
 [[nodiscard]] Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
-                             const TensorOptions& options = {});
+                             const FactoryOptions& options = {});
 /// Returns a random permutation of 0 … n-1 (Fisher-Yates), in int64 unless another dtype is given.
 ///
 /// Throws    ArgumentError for n < 0
-[[nodiscard]] Tensor randperm(std::int64_t n, const TensorOptions& options = {});
+[[nodiscard]] Tensor randperm(std::int64_t n, const FactoryOptions& options = {});
+
+/// Normal values with a mean and a standard deviation; else as randn.
+///
+/// Throws    DTypeError; ArgumentError for a negative std
+[[nodiscard]] Tensor normal(double mean, double std, const Shape& shape,
+                            const FactoryOptions& options = {});
+/// 1 with the probability that x gives for each element, else 0, in x's dtype and on its device.
+///
+/// Throws    DTypeError unless x is floating point. A probability above 1 counts as 1, one below 0
+///           and NaN as 0 (PyTorch refuses them)
+[[nodiscard]] Tensor bernoulli(const Tensor& x);
+
+/// Random values with the shape of t. Device and dtype are those of t unless options set them.
+[[nodiscard]] inline Tensor rand_like(const Tensor& t, const FactoryOptions& options = {}) {
+  return rand(t.shape(), detail::like(t, options));
+}
+[[nodiscard]] inline Tensor randn_like(const Tensor& t, const FactoryOptions& options = {}) {
+  return randn(t.shape(), detail::like(t, options));
+}
+[[nodiscard]] inline Tensor randint_like(const Tensor& t, std::int64_t low, std::int64_t high,
+                                         const FactoryOptions& options = {}) {
+  return randint(low, high, t.shape(), detail::like(t, options));
+}
+[[nodiscard]] inline Tensor randint_like(const Tensor& t, std::int64_t high,
+                                         const FactoryOptions& options = {}) {
+  return randint_like(t, 0, high, options);
+}
+/// Uniform integers in [0, high).
+[[nodiscard]] inline Tensor randint(std::int64_t high, const Shape& shape,
+                                    const FactoryOptions& options = {}) {
+  return randint(0, high, shape, options);
+}
+
+// The second form, as in ops/create.hpp.
+#define BRAID_FACTORY(name, parameters, arguments)                                   \
+  template <detail::OptionsInLibTorchsForm O> [[nodiscard]] Tensor name parameters { \
+    return name arguments;                                                           \
+  }
+BRAID_FACTORY(randn, (const Shape& shape, const O& options), (shape, detail::options_of(options)))
+BRAID_FACTORY(rand, (const Shape& shape, const O& options), (shape, detail::options_of(options)))
+BRAID_FACTORY(uniform, (const Shape& shape, double low, double high, const O& options),
+              (shape, low, high, detail::options_of(options)))
+BRAID_FACTORY(normal, (double mean, double std, const Shape& shape, const O& options),
+              (mean, std, shape, detail::options_of(options)))
+BRAID_FACTORY(randint, (std::int64_t low, std::int64_t high, const Shape& shape, const O& options),
+              (low, high, shape, detail::options_of(options)))
+BRAID_FACTORY(randint, (std::int64_t high, const Shape& shape, const O& options),
+              (0, high, shape, detail::options_of(options)))
+BRAID_FACTORY(randperm, (std::int64_t n, const O& options), (n, detail::options_of(options)))
+BRAID_FACTORY(rand_like, (const Tensor& t, const O& options), (t, detail::options_of(options)))
+BRAID_FACTORY(randn_like, (const Tensor& t, const O& options), (t, detail::options_of(options)))
+#undef BRAID_FACTORY
 
 /// Draws category indices at random. The probability of a category is its weight divided by the sum
 /// of all weights. Without replacement, each further draw is from the remaining categories, and the

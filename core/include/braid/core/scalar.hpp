@@ -1,9 +1,11 @@
 #pragma once
+#include <compare>
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include <braid/core/dtype.hpp>
 
@@ -53,9 +55,68 @@ class Scalar {
     return is_floating() ||
            (integer_ >= -(std::int64_t{1} << 53) && integer_ <= (std::int64_t{1} << 53));
   }
+  /// Converts to a C++ number, as `float x = scalar;` does too. An integer type takes the number
+  /// without its fraction.
+  ///
+  /// Throws    DTypeError for a number outside the range of T (NaN is in no range of integers)
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  [[nodiscard]] constexpr T to() const {
+    if constexpr (std::is_same_v<T, bool>) {
+      return is_floating() ? floating_ != 0 : integer_ != 0;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      const double x = to_double();
+      constexpr double largest = static_cast<double>(
+          std::numeric_limits<std::conditional_t<sizeof(T) < sizeof(double), T, double>>::max());
+      if ((x > largest || x < -largest) && x - x == 0) out_of_range();
+      return static_cast<T>(x);
+    } else {
+      if (is_floating()) {
+        // the whole numbers of T lie in [low, high)
+        constexpr double high = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+        constexpr double low = std::is_signed_v<T> ? -high : 0;
+        if (!(floating_ > low - 1 || floating_ == low) || !(floating_ < high)) out_of_range();
+        return static_cast<T>(floating_);
+      }
+      if (!std::in_range<T>(integer_)) out_of_range();
+      return static_cast<T>(integer_);
+    }
+  }
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  constexpr operator T() const {
+    return to<T>();
+  }
+  // LibTorch's names.
+  [[nodiscard]] double toDouble() const { return to<double>(); }
+  [[nodiscard]] float toFloat() const { return to<float>(); }
+  [[nodiscard]] std::int64_t toLong() const { return to<std::int64_t>(); }
+  [[nodiscard]] int toInt() const { return to<int>(); }
+  [[nodiscard]] bool toBool() const { return to<bool>(); }
+  [[nodiscard]] constexpr bool isFloatingPoint() const noexcept { return is_floating(); }
+  [[nodiscard]] constexpr bool isBoolean() const noexcept { return kind_ == Kind::boolean; }
+  [[nodiscard]] constexpr bool isIntegral(bool include_bool) const noexcept {
+    return kind_ == Kind::integer || (include_bool && isBoolean());
+  }
+  /// Compares with a C++ number, exactly if both are integers.
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  friend constexpr bool operator==(const Scalar& a, T b) noexcept {
+    return a.compare(b) == 0;
+  }
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  friend constexpr std::partial_ordering operator<=>(const Scalar& a, T b) noexcept {
+    return a.compare(b);
+  }
   friend std::ostream& operator<<(std::ostream& out, const Scalar& s);
 
  private:
+  [[noreturn]] void out_of_range() const;
+  [[nodiscard]] constexpr std::partial_ordering compare(const Scalar& b) const noexcept {
+    if (is_floating() || b.is_floating()) return to_double() <=> b.to_double();
+    return integer_ <=> b.integer_;
+  }
   constexpr void set_floating(double value) noexcept {
     kind_ = Kind::floating;
     floating_ = value;

@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
@@ -18,6 +19,10 @@ class Shape {
   /// is made.
   constexpr Shape(std::initializer_list<std::int64_t> sizes) : Shape(sizes.begin(), sizes.size()) {}
   Shape(const std::vector<std::int64_t>& sizes) : Shape(sizes.data(), sizes.size()) {}
+  /// One size, so that `zeros(3)` and `x.view(-1)` compile.
+  template <std::integral I>
+    requires(!std::same_as<I, bool>)
+  constexpr Shape(I size) : Shape({static_cast<std::int64_t>(size)}) {}
   explicit constexpr Shape(std::span<const std::int64_t> sizes)
       : Shape(sizes.data(), sizes.size()) {}
   /// Returns `rank` sizes, all equal to `value`.
@@ -34,6 +39,11 @@ class Shape {
   [[nodiscard]] constexpr std::int64_t operator[](std::int64_t i) const { return sizes_[place(i)]; }
   [[nodiscard]] constexpr std::int64_t& operator[](std::int64_t i) { return sizes_[place(i)]; }
   [[nodiscard]] constexpr std::int64_t back() const { return (*this)[-1]; }
+  [[nodiscard]] constexpr std::size_t size() const noexcept {
+    return static_cast<std::size_t>(rank_);
+  }
+  [[nodiscard]] constexpr const std::int64_t* data() const noexcept { return sizes_; }
+  [[nodiscard]] std::vector<std::int64_t> vec() const { return {begin(), end()}; }
   [[nodiscard]] constexpr const std::int64_t* begin() const noexcept { return sizes_; }
   [[nodiscard]] constexpr const std::int64_t* end() const noexcept { return sizes_ + rank_; }
   [[nodiscard]] constexpr std::span<const std::int64_t> span() const noexcept {

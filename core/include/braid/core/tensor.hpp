@@ -7,6 +7,7 @@
 #include <iosfwd>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <braid/core/dtype.hpp>
 #include <braid/core/hooks.hpp>
 #include <braid/core/int_list.hpp>
+#include <braid/core/options.hpp>
 #include <braid/core/ref.hpp>
 #include <braid/core/scalar.hpp>
 #include <braid/core/shape.hpp>
@@ -26,15 +28,7 @@ namespace indexing { class TensorIndex; }
 class RowIterator;
 struct TensorImpl;
 
-/// Options of the tensor factories. Defaults: the default device (set_default_device; cpu:0 at
-/// first), float32 (or the dtype that the factory documents), no gradient.
-struct TensorOptions {
-  std::optional<Device> device = {};
-  std::optional<DType> dtype = {};
-  bool requires_grad = false;
-  /// for random factories: use this seed for this tensor only; the global stream does not advance
-  std::optional<std::uint64_t> seed = {};
-};
+struct ValuesIndices;
 
 /// A handle to a shape, strides, dtype, device and shared storage. Copying a handle is cheap, and
 /// the copy refers to the same tensor. Views share the storage. `const` is shallow, as for a
@@ -72,6 +66,24 @@ class Tensor {
   [[nodiscard]] std::int64_t storage_offset() const;  ///< in elements
   [[nodiscard]] const Ref<Storage>& storage() const;
   [[nodiscard]] std::uint64_t version() const;  ///< increases with every in-place change
+  // the same in LibTorch's words
+  [[nodiscard]] const Shape& sizes() const;
+  [[nodiscard]] const Shape& size() const;
+  [[nodiscard]] std::int64_t stride(std::int64_t dim) const;
+  [[nodiscard]] int ndim() const;
+  [[nodiscard]] int ndimension() const;
+  [[nodiscard]] DType scalar_type() const;
+  [[nodiscard]] TensorOptions options() const;      ///< dtype and device
+  [[nodiscard]] std::int64_t element_size() const;  ///< in bytes
+  [[nodiscard]] std::int64_t itemsize() const;
+  [[nodiscard]] std::int64_t nbytes() const;  ///< of all elements
+  [[nodiscard]] bool is_cpu() const;
+  [[nodiscard]] bool is_cuda() const;
+  [[nodiscard]] std::uint64_t _version() const;
+  [[nodiscard]] int get_device() const;  ///< the device's index, or -1 on a CPU
+  [[nodiscard]] bool is_floating_point() const;
+  [[nodiscard]] bool is_complex() const;  ///< false
+  [[nodiscard]] bool is_signed() const;   ///< false for uint8 and bool
 
   // ---- gradients
   [[nodiscard]] bool requires_grad() const;
@@ -83,6 +95,7 @@ class Tensor {
   [[nodiscard]] bool is_leaf() const;
   /// The accumulated gradient of a leaf, or an undefined tensor if there is none.
   [[nodiscard]] Tensor grad() const;
+  [[nodiscard]] Tensor mutable_grad() const;  ///< grad(), to be changed in place; see set_grad
   /// Replaces the gradient; an undefined tensor removes it. Throws ShapeError, DTypeError or
   /// DeviceError if it differs from this tensor in shape, dtype or device.
   void set_grad(const Tensor& grad) const;
@@ -97,6 +110,9 @@ class Tensor {
                 bool create_graph = false) const;
   /// Returns a tensor with the same storage that is not part of the graph.
   [[nodiscard]] Tensor detach() const;
+  /// Removes this tensor from its graph. Throws AutogradError for a view.
+  const Tensor& detach_() const;
+  const Tensor& set_requires_grad(bool on) const;  ///< requires_grad_
   /// Registers hook(gradient). Every backward() and grad() that reaches this tensor calls it when
   /// the gradient with respect to this tensor is complete, before it is used. If the hook returns a
   /// defined tensor, that replaces the gradient; it must have the gradient's shape, dtype and
@@ -120,11 +136,30 @@ class Tensor {
   /// gradients added. Throws AutogradError unless this is a leaf that requires a gradient.
   HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook) const;
 
+  // ---- factories with this tensor's dtype and device, unless the options set them
+  [[nodiscard]] Tensor new_empty(const Shape& shape, const TensorOptions& options = {}) const;
+  [[nodiscard]] Tensor new_zeros(const Shape& shape, const TensorOptions& options = {}) const;
+  [[nodiscard]] Tensor new_ones(const Shape& shape, const TensorOptions& options = {}) const;
+  [[nodiscard]] Tensor new_full(const Shape& shape, const Scalar& value,
+                                const TensorOptions& options = {}) const;
+
   // ---- copies; all are differentiable
   /// Converts to a device and a dtype. Returns this handle if nothing changes and `copy` is false,
   /// else a new tensor.
   [[nodiscard]] Tensor to(Device device, std::optional<DType> dtype = {}, bool copy = false) const;
   [[nodiscard]] Tensor to(DType dtype, bool copy = false) const;
+  [[nodiscard]] Tensor to(DeviceType device, std::optional<DType> dtype = {},
+                          bool copy = false) const;
+  // LibTorch's form: copies between devices are asynchronous in any case.
+  [[nodiscard]] Tensor to(DType dtype, bool non_blocking, bool copy) const;
+  [[nodiscard]] Tensor to(Device device, DType dtype, bool non_blocking, bool copy) const;
+  /// Converts to the device and the dtype of the options, or of another tensor.
+  [[nodiscard]] Tensor to(const TensorOptions& options) const;
+  [[nodiscard]] Tensor to(const Tensor& other) const;
+  [[nodiscard]] Tensor type_as(const Tensor& other) const;
+  [[nodiscard]] Tensor toType(DType dtype) const;
+  [[nodiscard]] Tensor cpu() const;  ///< to cpu:0
+  [[nodiscard]] Tensor cuda(int index = 0) const;
   [[nodiscard]] Tensor clone() const;  ///< a contiguous copy
   /// This handle if the tensor is contiguous, else a contiguous copy.
   [[nodiscard]] Tensor contiguous() const;
@@ -145,6 +180,9 @@ class Tensor {
   /// Throws DTypeError for a value that the dtype cannot hold, as full does.
   const Tensor& fill_(const Scalar& value) const&;
   Tensor fill_(const Scalar& value) const&& { return kept("fill_").fill_(value); }
+  /// The value of a tensor without dimensions, with its gradient.
+  const Tensor& fill_(const Tensor& value) const&;
+  Tensor fill_(const Tensor& value) const&&;
   const Tensor& zero_() const&;
   Tensor zero_() const&& { return kept("zero_").zero_(); }
   /// this += alpha * other
@@ -187,6 +225,56 @@ class Tensor {
   }
   const Tensor& relu_() const&;
   Tensor relu_() const&& { return kept("relu_").relu_(); }
+  const Tensor& fill_diagonal_(const Scalar& value) const&;  ///< of a matrix
+  Tensor fill_diagonal_(const Scalar& value) const&&;
+  // Random values (random.hpp): in [low, high); normal; exponential; 1 with a probability, else 0;
+  // whole numbers in [low, high), by default 0 and what the dtype can hold. The old graph is
+  // dropped, as by fill_.
+  const Tensor& uniform_(double low = 0, double high = 1) const&;
+  Tensor uniform_(double low = 0, double high = 1) const&&;
+  const Tensor& normal_(double mean = 0, double std = 1) const&;
+  Tensor normal_(double mean = 0, double std = 1) const&&;
+  const Tensor& exponential_(double lambda = 1) const&;
+  Tensor exponential_(double lambda = 1) const&&;
+  const Tensor& bernoulli_(double probability = 0.5) const&;
+  Tensor bernoulli_(double probability = 0.5) const&&;
+  const Tensor& bernoulli_(const Tensor& probability) const&;
+  Tensor bernoulli_(const Tensor& probability) const&&;
+  const Tensor& random_() const&;
+  Tensor random_() const&&;
+  const Tensor& random_(std::int64_t high) const&;
+  Tensor random_(std::int64_t high) const&&;
+  const Tensor& random_(std::int64_t low, std::int64_t high) const&;
+  Tensor random_(std::int64_t low, std::int64_t high) const&&;
+  // The view of that name takes the place of this tensor: the shape changes, for all handles. Throw
+  // AutogradError for a view where gradients are recorded.
+  const Tensor& squeeze_() const&;
+  Tensor squeeze_() const&&;
+  const Tensor& squeeze_(std::int64_t dim) const&;
+  Tensor squeeze_(std::int64_t dim) const&&;
+  const Tensor& unsqueeze_(std::int64_t dim) const&;
+  Tensor unsqueeze_(std::int64_t dim) const&&;
+  const Tensor& t_() const&;
+  Tensor t_() const&&;
+  const Tensor& transpose_(std::int64_t a, std::int64_t b) const&;
+  Tensor transpose_(std::int64_t a, std::int64_t b) const&&;
+  // x += y is x.add_(y), and so on: in place, as in PyTorch. For a new tensor write x = x + y.
+#define BRAID_ASSIGNMENT(op, name)                                                  \
+  const Tensor& operator op(const Tensor& other) const& { return name(other); }     \
+  Tensor operator op(const Tensor& other) const&& { return kept(#op).name(other); } \
+  const Tensor& operator op(const Scalar& number) const& { return name(number); }   \
+  Tensor operator op(const Scalar& number) const&& { return kept(#op).name(number); }
+  BRAID_ASSIGNMENT(+=, add_)
+  BRAID_ASSIGNMENT(-=, sub_)
+  BRAID_ASSIGNMENT(*=, mul_)
+  BRAID_ASSIGNMENT(/=, div_)
+  BRAID_ASSIGNMENT(%=, remainder_)
+  BRAID_ASSIGNMENT(&=, bitwise_and_)
+  BRAID_ASSIGNMENT(|=, bitwise_or_)
+  BRAID_ASSIGNMENT(^=, bitwise_xor_)
+  BRAID_ASSIGNMENT(<<=, bitwise_left_shift_)
+  BRAID_ASSIGNMENT(>>=, bitwise_right_shift_)
+#undef BRAID_ASSIGNMENT
 
   // ---- views: they share the storage and are differentiable. Negative dims count from the end.
   // Invalid dims and indices throw IndexError, invalid shapes ShapeError.
@@ -205,6 +293,11 @@ class Tensor {
   [[nodiscard]] Tensor narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const;
   [[nodiscard]] Tensor transpose(std::int64_t a, std::int64_t b) const;
   [[nodiscard]] Tensor t() const;  ///< transpose of a matrix; rank <= 2
+  [[nodiscard]] Tensor T() const;  ///< all dims in reverse order
+  /// The last two dims exchanged. Throws ShapeError for fewer than two. H is for a matrix.
+  [[nodiscard]] Tensor mT() const;
+  [[nodiscard]] Tensor H() const;
+  [[nodiscard]] Tensor trace() const;  ///< the sum of a matrix's main diagonal
   [[nodiscard]] Tensor permute(const IntList& dims) const;
   /// One size may be -1: it is computed from the others. A view if the strides allow one, else a
   /// copy.
@@ -314,6 +407,42 @@ class Tensor {
   [[nodiscard]] Tensor mean(const IntList& dims, bool keepdim = false) const;
   [[nodiscard]] Tensor max() const;
   [[nodiscard]] Tensor argmax(std::int64_t dim, bool keepdim = false) const;
+  /// As var and std (ops/statistics.hpp): LibTorch's `unbiased` is accepted as the correction.
+  template <std::same_as<bool> Keep = bool>
+  [[nodiscard]] Tensor var(const IntList& dims = {}, double correction = 1,
+                           Keep keepdim = false) const {
+    return variance(dims, correction, keepdim);
+  }
+  template <std::same_as<bool> Unbiased> [[nodiscard]] Tensor var(Unbiased unbiased) const {
+    return variance({}, unbiased ? 1 : 0, false);
+  }
+  template <std::same_as<bool> Keep = bool>
+  [[nodiscard]] Tensor std(const IntList& dims = {}, double correction = 1,
+                           Keep keepdim = false) const {
+    return deviation(dims, correction, keepdim);
+  }
+  template <std::same_as<bool> Unbiased> [[nodiscard]] Tensor std(Unbiased unbiased) const {
+    return deviation({}, unbiased ? 1 : 0, false);
+  }
+  /// Deleted: in x.norm({1}) the 1 could be p or a dim. Write x.norm(1) or x.norm(2, {1}).
+  Tensor norm(std::initializer_list<std::int64_t> p_or_dims, bool keepdim = false) const = delete;
+  /// Deleted: write x.amax(dims). x.max(dim) gives values and indices along one dim.
+  Tensor max(const IntList& dims, bool keepdim = false) const = delete;
+  Tensor min(const IntList& dims, bool keepdim = false) const = delete;
+
+  // ---- functions as members (internal/members.def). Those with a _ compute the function of their
+  // name, and write the result here. They throw DTypeError if this dtype cannot hold it, and
+  // ShapeError if it has another shape.
+#define BRAID_OR(value) = value
+#define BRAID_MEMBER(Result, name, parameters, arguments) \
+  [[nodiscard]] Result name parameters const;
+#define BRAID_IN_PLACE(name, parameters, arguments) \
+  const Tensor& name##_ parameters const&;          \
+  Tensor name##_ parameters const&&;
+#include <braid/core/internal/members.def>
+  /// where(condition, x, other): the elements where the condition is true, else other's.
+  [[nodiscard]] Tensor where(const Tensor& condition, const Tensor& other) const;
+  [[nodiscard]] Tensor where(const Tensor& condition, const Scalar& other) const;
 
   // ---- access to the values
   /// Returns the only element, converted to T (to bool: whether it differs from 0). Waits for the
@@ -324,6 +453,12 @@ class Tensor {
     else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_double());
     else return static_cast<T>(static_cast<float>(item_double()));
   }
+  /// The only element, which converts to any type of number: `float loss = y.item();`. Throws as
+  /// item<T>(), and DTypeError if an integer type cannot hold it.
+  [[nodiscard]] Scalar item() const;
+  /// Whether the only element differs from 0, for `if (all(x > 0))`. Throws ShapeError unless
+  /// numel() == 1: write all(x) or any(x).
+  explicit operator bool() const;
   /// Returns all elements in row-major order, converted to T, in host memory.
   template <Element T> [[nodiscard]] std::vector<T> to_vector() const;
   /// Address of the first element, for access from the host; if the tensor is not contiguous, use
@@ -333,6 +468,16 @@ class Tensor {
   template <class T> [[nodiscard]] T* data() const {
     return static_cast<T*>(data_as(dtype_of<std::remove_const_t<T>>, !std::is_const_v<T>));
   }
+
+  /// Whether both handles refer to the same tensor. (x == y compares the elements.)
+  [[nodiscard]] bool is_same(const Tensor& other) const noexcept {
+    return impl_.get() == other.impl_.get();
+  }
+  /// LibTorch's names of data, and the detached tensor.
+  template <class T> [[nodiscard]] T* data_ptr() const { return data<T>(); }
+  template <class T> [[nodiscard]] T* mutable_data_ptr() const { return data<T>(); }
+  template <class T> [[nodiscard]] const T* const_data_ptr() const { return data<const T>(); }
+  [[nodiscard]] Tensor data() const { return detach(); }
 
   /// Identity of the tensor: the same for all handles that refer to it.
   [[nodiscard]] TensorImpl* id() const noexcept { return impl_.get(); }
@@ -344,6 +489,8 @@ class Tensor {
   /// Returns this tensor. Throws LayoutError if it is a copy that looks like a part of another
   /// tensor and nothing else holds it.
   [[nodiscard]] const Tensor& kept(const char* op) const;
+  [[nodiscard]] Tensor variance(const IntList& dims, double correction, bool keepdim) const;
+  [[nodiscard]] Tensor deviation(const IntList& dims, double correction, bool keepdim) const;
   [[nodiscard]] double item_double() const;
   [[nodiscard]] std::int64_t item_int64() const;
   [[nodiscard]] void* data_as(DType dtype, bool written) const;

@@ -1,10 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <braid/nn/module.hpp>
 
-// Activation functions as layers, for nn::Sequential. They have no parameters. Each accepts what
+// Activation functions as layers, for nn::Sequential. Only PReLU has a parameter. Each accepts what
 // the function of the same name accepts: any shape, floating point; braid/core/ops/activation.hpp
 // and softmax.hpp have the formulas. Constructors name their parameters as the layers print them.
 namespace braid::nn {
@@ -136,6 +137,71 @@ struct Softsign : Module {
   BRAID_FIELDS()
 };
 
+/// x - tanh(x).
+struct Tanhshrink : Module {
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FIELDS()
+};
+
+/// The first half of x along dim, times the sigmoid of the second (Dauphin et al. 2016,
+/// arXiv:1612.08083).
+struct GLU : Module {
+  std::int64_t dim;
+  explicit GLU(std::int64_t dim = -1);
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// 0 where -lambda <= x <= lambda, else x.
+struct Hardshrink : Module {
+  double lambda;
+  explicit Hardshrink(double lambda = 0.5);
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// x moved by lambda towards 0.
+///
+/// Throws    ArgumentError for a negative lambda
+struct Softshrink : Module {
+  double lambda;
+  explicit Softshrink(double lambda = 0.5);
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// `value` where x <= threshold, else x.
+struct Threshold : Module {
+  double threshold, value;
+  Threshold(double threshold, double value);
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// The options of PReLU.
+struct PReLUOptions {
+  double init = 0.25;  ///< the first value of the weight
+  std::optional<Device> device = {};
+  std::optional<DType> dtype = {};  ///< floating point
+};
+
+/// x where x > 0, else weight x, where the weight is trained: one number, or one for each channel
+/// (He et al. 2015, arXiv:1502.01852).
+///
+/// Throws    ArgumentError unless num_parameters >= 1
+struct PReLU : Module {
+  std::int64_t num_parameters;
+  Parameter weight;
+  explicit PReLU(std::int64_t num_parameters = 1, const PReLUOptions& options = {});
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS(weight)
+};
+
 /// The layers that only call an op, X(Layer, op): their calls and tests are made from this list.
 #define BRAID_ACTIVATION_LAYERS(X) \
   X(SiLU, silu)                    \
@@ -145,7 +211,8 @@ struct Softsign : Module {
   X(Hardswish, hardswish)          \
   X(Mish, mish)                    \
   X(LogSigmoid, logsigmoid)        \
-  X(Softsign, softsign)
+  X(Softsign, softsign)            \
+  X(Tanhshrink, tanhshrink)
 
 /// Softmax along dim.
 struct Softmax : Module {
@@ -153,6 +220,21 @@ struct Softmax : Module {
   explicit Softmax(std::int64_t dim = -1);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// Softmax of -x along dim.
+struct Softmin : Module {
+  std::int64_t dim;
+  explicit Softmin(std::int64_t dim = -1);
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// Softmax over the channels of [n, channels, height, width] or [channels, height, width].
+struct Softmax2d : Module {
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
   BRAID_FIELDS()
 };
 
@@ -171,6 +253,32 @@ struct Flatten : Module {
   explicit Flatten(std::int64_t start_dim = 1, std::int64_t end_dim = -1);
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
   [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// Several dims in place of one: [n, 784] → [n, 1, 28, 28].
+struct Unflatten : Module {
+  std::int64_t dim;
+  Shape unflattened_size;
+  Unflatten(std::int64_t dim, const Shape& unflattened_size);
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS()
+};
+
+/// cosine_similarity and pairwise_distance of two tensors.
+struct CosineSimilarity : Module {
+  std::int64_t dim;
+  double eps;
+  explicit CosineSimilarity(std::int64_t dim = 1, double eps = 1e-8);
+  [[nodiscard]] Tensor operator()(const Tensor& a, const Tensor& b) const;
+  BRAID_FIELDS()
+};
+struct PairwiseDistance : Module {
+  double p, eps;
+  bool keepdim;
+  explicit PairwiseDistance(double p = 2, double eps = 1e-6, bool keepdim = false);
+  [[nodiscard]] Tensor operator()(const Tensor& a, const Tensor& b) const;
   BRAID_FIELDS()
 };
 

@@ -19,12 +19,15 @@
 #include <braid/nn/conv.hpp>
 #include <braid/nn/dropout.hpp>
 #include <braid/nn/embedding.hpp>
+#include <braid/nn/functional.hpp>
 #include <braid/nn/init.hpp>
 #include <braid/nn/linear.hpp>
+#include <braid/nn/loss_layers.hpp>
 #include <braid/nn/losses.hpp>
 #include <braid/nn/module.hpp>
 #include <braid/nn/norm.hpp>
 #include <braid/nn/optim.hpp>
+#include <braid/nn/pad.hpp>
 #include <braid/nn/parameter.hpp>
 #include <braid/nn/parameter_dict.hpp>
 #include <braid/nn/pool.hpp>

@@ -35,6 +35,8 @@ namespace braid {
 /// Gradient  to the one that was chosen; where a and b are equal, each gets half
 [[nodiscard]] Tensor maximum(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor minimum(const Tensor& a, const Tensor& b);
+[[nodiscard]] inline Tensor max(const Tensor& a, const Tensor& b) { return maximum(a, b); }
+[[nodiscard]] inline Tensor min(const Tensor& a, const Tensor& b) { return minimum(a, b); }
 
 /// The same with a number, whose kind decides the dtype: see above.
 [[nodiscard]] Tensor add(const Tensor& a, const Scalar& b);
@@ -77,12 +79,16 @@ namespace braid {
 /// Throws    ArgumentError for an integer divisor of 0, DTypeError for bool
 [[nodiscard]] Tensor fmod(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor fmod(const Tensor& a, const Scalar& b);
-/// a - b floor(a / b), with the sign of b, as Python's %.
+/// a - b floor(a / b), with the sign of b, as Python's %. The operator % is the same.
 ///
 /// Gradient  1 and -floor(a / b)
 /// Throws    as fmod
 [[nodiscard]] Tensor remainder(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor remainder(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor remainder(const Scalar& a, const Tensor& b);
+[[nodiscard]] inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
+[[nodiscard]] inline Tensor operator%(const Tensor& a, const Scalar& b) { return remainder(a, b); }
+[[nodiscard]] inline Tensor operator%(const Scalar& a, const Tensor& b) { return remainder(a, b); }
 /// floor(a / b) of the exact quotient; integers stay integers.
 ///
 /// Gradient  0 (PyTorch has none)

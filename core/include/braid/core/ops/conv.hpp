@@ -107,6 +107,22 @@ struct ConvTranspose2dOptions {
 [[nodiscard]] Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                             const Conv1dOptions& options = {});
 
+/// LibTorch's form, with the options in order.
+[[nodiscard]] inline Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                   Size2 stride, const ConvPadding& padding = 0, Size2 dilation = 1,
+                                   std::int64_t groups = 1) {
+  return conv2d(
+      x, weight, bias,
+      Conv2dOptions{.stride = stride, .padding = padding, .dilation = dilation, .groups = groups});
+}
+[[nodiscard]] inline Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                   std::int64_t stride, const ConvPadding& padding = 0,
+                                   std::int64_t dilation = 1, std::int64_t groups = 1) {
+  return conv1d(
+      x, weight, bias,
+      Conv1dOptions{.stride = stride, .padding = padding, .dilation = dilation, .groups = groups});
+}
+
 /// The gradient of conv2d with respect to its input, used as a layer ("transposed convolution"): x
 /// takes the place of dy.
 ///

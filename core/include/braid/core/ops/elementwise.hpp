@@ -2,6 +2,7 @@
 
 // All elementwise operations, except activations.
 #include <braid/core/ops/binary.hpp>
+#include <braid/core/ops/bitwise.hpp>
 #include <braid/core/ops/compare.hpp>
 #include <braid/core/ops/lerp.hpp>
 #include <braid/core/ops/unary.hpp>

@@ -51,6 +51,23 @@ struct AvgPool2dOptions {
                                 const MaxPool2dOptions& options = {});
 [[nodiscard]] Tensor max_pool1d(const Tensor& x, std::int64_t kernel,
                                 const MaxPool1dOptions& options = {});
+/// LibTorch's form, with the options in order.
+[[nodiscard]] inline Tensor max_pool2d(const Tensor& x, Size2 kernel, Size2 stride,
+                                       Size2 padding = 0, Size2 dilation = 1,
+                                       bool ceil_mode = false) {
+  return max_pool2d(
+      x, kernel,
+      MaxPool2dOptions{
+          .stride = stride, .padding = padding, .dilation = dilation, .ceil_mode = ceil_mode});
+}
+[[nodiscard]] inline Tensor max_pool1d(const Tensor& x, std::int64_t kernel, std::int64_t stride,
+                                       std::int64_t padding = 0, std::int64_t dilation = 1,
+                                       bool ceil_mode = false) {
+  return max_pool1d(
+      x, kernel,
+      MaxPool1dOptions{
+          .stride = stride, .padding = padding, .dilation = dilation, .ceil_mode = ceil_mode});
+}
 /// The result, and the index of each element: int64, row-major within its image (PyTorch's
 /// return_indices). Of several largest elements the first, of several NaN the last.
 [[nodiscard]] std::pair<Tensor, Tensor> max_pool2d_with_indices(
@@ -64,6 +81,19 @@ struct AvgPool2dOptions {
                                 const AvgPool2dOptions& options = {});
 [[nodiscard]] Tensor avg_pool1d(const Tensor& x, std::int64_t kernel,
                                 const AvgPool1dOptions& options = {});
+
+/// LibTorch's form, with the options in order.
+[[nodiscard]] inline Tensor avg_pool2d(const Tensor& x, Size2 kernel, Size2 stride,
+                                       Size2 padding = 0, bool ceil_mode = false,
+                                       bool count_include_pad = true,
+                                       std::optional<std::int64_t> divisor_override = {}) {
+  return avg_pool2d(x, kernel,
+                    AvgPool2dOptions{.stride = stride,
+                                     .padding = padding,
+                                     .ceil_mode = ceil_mode,
+                                     .count_include_pad = count_include_pad,
+                                     .divisor_override = divisor_override});
+}
 
 /// The mean, or the largest element, of each of `size` parts of the image, which are [⌊o·h / oh⌋,
 /// ⌈(o + 1)·h / oh⌉).

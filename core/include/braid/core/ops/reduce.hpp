@@ -15,17 +15,35 @@ namespace braid {
 ///     sum(ones({2, 3}));             // 6
 ///     sum(ones({2, 3}), {0}, true);  // [1, 3]
 [[nodiscard]] Tensor sum(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
+/// The same of x.to(dtype).
+[[nodiscard]] inline Tensor sum(const Tensor& x, const IntList& dims, bool keepdim, DType dtype) {
+  return sum(x.to(dtype), dims, keepdim);
+}
+[[nodiscard]] inline Tensor sum(const Tensor& x, DType dtype) { return sum(x.to(dtype)); }
 /// The mean over the dims. The mean of nothing is NaN.
 ///
 /// Gradient  dy / n, expanded
 /// Throws    DTypeError unless x is floating point
 [[nodiscard]] Tensor mean(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
+/// The same of x.to(dtype).
+[[nodiscard]] inline Tensor mean(const Tensor& x, const IntList& dims, bool keepdim, DType dtype) {
+  return mean(x.to(dtype), dims, keepdim);
+}
+[[nodiscard]] inline Tensor mean(const Tensor& x, DType dtype) { return mean(x.to(dtype)); }
 /// The largest element over the dims, and the smallest; NaN propagates.
 ///
 /// Gradient  to the chosen element; equal ones get equal shares
 /// Throws    ShapeError for the maximum and the minimum of nothing
-[[nodiscard]] Tensor max(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
-[[nodiscard]] Tensor min(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
+///
+///     amax(x, 1);               // of each row
+///     amin(x, {0, 1}, true);    // of all, [1, 1]
+[[nodiscard]] Tensor amax(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
+[[nodiscard]] Tensor amin(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
+/// The same over all dims. max(x, dim) in sort.hpp gives the indices too; max(a, b) is maximum.
+[[nodiscard]] Tensor max(const Tensor& x);
+[[nodiscard]] Tensor min(const Tensor& x);
+Tensor max(const Tensor& x, const IntList& dims, bool keepdim = false) = delete;  // write amax
+Tensor min(const Tensor& x, const IntList& dims, bool keepdim = false) = delete;  // write amin
 /// Index of the first largest element along dim, and of the first smallest, int64.
 ///
 /// Gradient  none

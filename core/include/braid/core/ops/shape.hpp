@@ -46,6 +46,39 @@ namespace braid {
 [[nodiscard]] Tensor expand_as(const Tensor& x, const Tensor& other);
 [[nodiscard]] Tensor view_as(const Tensor& x, const Tensor& other);
 [[nodiscard]] Tensor reshape_as(const Tensor& x, const Tensor& other);
+/// The members of Tensor with these names.
+[[nodiscard]] inline Tensor reshape(const Tensor& x, const Shape& shape) {
+  return x.reshape(shape);
+}
+[[nodiscard]] inline Tensor ravel(const Tensor& x) { return x.reshape(-1); }
+[[nodiscard]] inline Tensor flatten(const Tensor& x, std::int64_t start = 0,
+                                    std::int64_t end = -1) {
+  return x.flatten(start, end);
+}
+[[nodiscard]] inline Tensor squeeze(const Tensor& x) { return x.squeeze(); }
+[[nodiscard]] inline Tensor squeeze(const Tensor& x, std::int64_t dim) { return x.squeeze(dim); }
+[[nodiscard]] inline Tensor unsqueeze(const Tensor& x, std::int64_t dim) {
+  return x.unsqueeze(dim);
+}
+[[nodiscard]] inline Tensor transpose(const Tensor& x, std::int64_t a, std::int64_t b) {
+  return x.transpose(a, b);
+}
+[[nodiscard]] inline Tensor t(const Tensor& x) { return x.t(); }
+[[nodiscard]] inline Tensor permute(const Tensor& x, const IntList& dims) {
+  return x.permute(dims);
+}
+[[nodiscard]] inline Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index) {
+  return x.select(dim, index);
+}
+[[nodiscard]] inline Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start,
+                                   std::int64_t length) {
+  return x.narrow(dim, start, length);
+}
+[[nodiscard]] inline Tensor clone(const Tensor& x) { return x.clone(); }
+[[nodiscard]] inline Tensor detach(const Tensor& x) { return x.detach(); }
+[[nodiscard]] inline std::int64_t numel(const Tensor& x) { return x.numel(); }
+[[nodiscard]] inline bool is_floating_point(const Tensor& x) { return x.is_floating_point(); }
+
 /// The same as x.expand(shape): a view, with new dims on the left.
 ///
 /// Throws    ShapeError unless x broadcasts to the shape

@@ -16,5 +16,12 @@ namespace braid {
 ///
 /// Gradient  dx = dy - exp(y) Σ dy
 [[nodiscard]] Tensor log_softmax(const Tensor& x, std::int64_t dim = -1);
+/// The same of x.to(dtype).
+[[nodiscard]] inline Tensor softmax(const Tensor& x, std::int64_t dim, DType dtype) {
+  return softmax(x.to(dtype), dim);
+}
+[[nodiscard]] inline Tensor log_softmax(const Tensor& x, std::int64_t dim, DType dtype) {
+  return log_softmax(x.to(dtype), dim);
+}
 
 }  // namespace braid

@@ -1,13 +1,27 @@
 #pragma once
+#include <tuple>
+#include <utility>
+
 #include <braid/core/tensor.hpp>
 
 // Sorting along a dim. All sorts are stable, on every device: equal elements keep their order, also
 // in descending sorts. NaN counts as larger than every number, as in PyTorch; -0 and 0 are equal.
 namespace braid {
 
-/// Elements chosen along a dim, and their indices (int64).
-struct ValuesIndices {
-  Tensor values, indices;
+/// Elements chosen along a dim, and their indices (int64). It is a std::tuple, with names for its
+/// two parts.
+///
+///     const auto [best, where] = max(x, 1);
+///     const Tensor classes = std::get<1>(max(x, 1)), same = max(x, 1).indices;
+struct ValuesIndices : std::tuple<Tensor, Tensor> {
+  ValuesIndices(Tensor v, Tensor i) : tuple(std::move(v), std::move(i)) {}
+  ValuesIndices(const ValuesIndices& other) : tuple(other) {}
+  ValuesIndices& operator=(const ValuesIndices& other) {
+    tuple::operator=(other);
+    return *this;
+  }
+  ~ValuesIndices() = default;
+  Tensor &values = std::get<0>(*this), &indices = std::get<1>(*this);
 };
 
 /// All elements, sorted. (PyTorch's sort is stable only with stable = true.)
@@ -49,14 +63,20 @@ struct ValuesIndices {
 [[nodiscard]] ValuesIndices topk(const Tensor& x, std::int64_t k, std::int64_t dim = -1,
                                  bool largest = true, bool sorted = true);
 
-/// The first largest element along dim, and its index; NaN counts as larger. The same as PyTorch's
-/// max(x, dim). (max(x, dims) is PyTorch's amax.)
+/// The first largest element along dim, and its index; NaN counts as larger. amax(x, dims)
+/// gives the elements only, over any dims.
 ///
 /// Shapes    as a reduction over dim
 /// Gradient  of values: dy, to the element that was chosen
 /// Throws    IndexError for an invalid dim; ShapeError if the dim has no elements
-[[nodiscard]] ValuesIndices max_with_index(const Tensor& x, std::int64_t dim, bool keepdim = false);
+[[nodiscard]] ValuesIndices max(const Tensor& x, std::int64_t dim, bool keepdim = false);
 /// The same for the smallest element; NaN is chosen here too.
-[[nodiscard]] ValuesIndices min_with_index(const Tensor& x, std::int64_t dim, bool keepdim = false);
+[[nodiscard]] ValuesIndices min(const Tensor& x, std::int64_t dim, bool keepdim = false);
 
 }  // namespace braid
+
+template <>
+struct std::tuple_size<braid::ValuesIndices> : std::integral_constant<std::size_t, 2> {};
+template <std::size_t I> struct std::tuple_element<I, braid::ValuesIndices> {
+  using type = braid::Tensor;
+};

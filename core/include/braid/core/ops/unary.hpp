@@ -11,6 +11,9 @@ namespace braid {
 /// Throws    DTypeError for bool
 [[nodiscard]] Tensor neg(const Tensor& x);
 [[nodiscard]] inline Tensor operator-(const Tensor& x) { return neg(x); }
+/// x itself, as in PyTorch. Throws DTypeError for bool.
+[[nodiscard]] Tensor positive(const Tensor& x);
+[[nodiscard]] inline Tensor operator+(const Tensor& x) { return positive(x); }
 /// |x|.
 ///
 /// Gradient  sign(x) dy: 0 at 0, NaN at NaN (PyTorch: 0)
@@ -63,6 +66,7 @@ namespace braid {
 
 /// True where x is 0, for any dtype. Returns bool and has no gradient.
 [[nodiscard]] Tensor logical_not(const Tensor& x);
+[[nodiscard]] inline Tensor operator!(const Tensor& x) { return logical_not(x); }
 /// isnan, isinf and isfinite return bool and have no gradient; integers and bools are finite.
 [[nodiscard]] Tensor isnan(const Tensor& x);
 [[nodiscard]] Tensor isinf(const Tensor& x);

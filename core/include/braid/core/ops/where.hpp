@@ -54,5 +54,16 @@ namespace braid {
 ///           x equals one of two different bounds, or the only bound, x and the bound get half each
 /// Throws    ArgumentError if both bounds are undefined, DTypeError for bool
 [[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
+/// clamp with one bound.
+[[nodiscard]] inline Tensor clamp_min(const Tensor& x, const Scalar& min) { return clamp(x, min); }
+[[nodiscard]] inline Tensor clamp_max(const Tensor& x, const Scalar& max) {
+  return clamp(x, std::nullopt, max);
+}
+[[nodiscard]] inline Tensor clamp_min(const Tensor& x, const Tensor& min) {
+  return clamp(x, min, Tensor());
+}
+[[nodiscard]] inline Tensor clamp_max(const Tensor& x, const Tensor& max) {
+  return clamp(x, Tensor(), max);
+}
 
 }  // namespace braid

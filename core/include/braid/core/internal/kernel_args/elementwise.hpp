@@ -31,12 +31,12 @@ enum class BinaryOp : std::uint8_t {
 #define BRAID_BINARY_FUNCTION(name) name,
 #define BRAID_BINARY_FLOATING(name, c) name,
 #define BRAID_BINARY_DIVISION(name) name,
+#define BRAID_BINARY_INTEGER(name) name,
 #define BRAID_BINARY_COMPARISON(name) name,
 #include <braid/core/internal/binary.def>
 };
 [[nodiscard]] constexpr bool is_comparison(BinaryOp op) noexcept { return op >= BinaryOp::eq; }
-/// The less common ops, which share kernels. Not for bool. An integer divisor of 0 is an error, as
-/// in div.
+/// The less common ops, which share kernels. Not for bool.
 [[nodiscard]] constexpr bool is_function(BinaryOp op) noexcept {
   return op >= BinaryOp::pow && op < BinaryOp::eq;
 }
@@ -48,6 +48,15 @@ enum class BinaryOp : std::uint8_t {
     return true;
     default: return false;
   }
+}
+
+/// Those of them that are for integers only.
+[[nodiscard]] constexpr bool is_integer_function(BinaryOp op) noexcept {
+  return op >= BinaryOp::bitwise_and && op < BinaryOp::eq;
+}
+/// Those for which an integer divisor of 0 is an error.
+[[nodiscard]] constexpr bool is_division(BinaryOp op) noexcept {
+  return op == BinaryOp::div || (op >= BinaryOp::fmod && op <= BinaryOp::floor_divide);
 }
 
 /// The name of the op in the error for a divisor of 0.

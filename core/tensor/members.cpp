@@ -1,0 +1,138 @@
+// The members of Tensor that are functions of the same name (internal/members.def), and LibTorch's
+// names for properties and conversions.
+#include <braid/core/error.hpp>
+#include <braid/core/ops/activation.hpp>
+#include <braid/core/ops/composed.hpp>
+#include <braid/core/ops/diagonal.hpp>
+#include <braid/core/ops/gather.hpp>
+#include <braid/core/ops/index.hpp>
+#include <braid/core/ops/masks.hpp>
+#include <braid/core/ops/rearrange.hpp>
+#include <braid/core/ops/reduce.hpp>
+#include <braid/core/ops/scan.hpp>
+#include <braid/core/ops/softmax.hpp>
+#include <braid/core/ops/statistics.hpp>
+#include <braid/core/random.hpp>
+
+#include "ops/change.hpp"
+
+namespace braid {
+
+namespace {
+template <class B> Tensor divided(const Tensor& a, const B& b, std::string_view rounding_mode) {
+  if (rounding_mode == "floor") return floor_divide(a, b);
+  if (rounding_mode != "trunc")
+    throw ArgumentError(
+        str("div: expected the rounding mode \"floor\" or \"trunc\", got \"", rounding_mode, '"'));
+  const Tensor whole = fmod(a, b);  // its dtype is that of the result
+  return is_floating(whole.dtype()) ? trunc(a / b) : floor_divide(a - whole, b);
+}
+}  // namespace
+Tensor div(const Tensor& a, const Tensor& b, std::string_view rounding_mode) {
+  return divided(a, b, rounding_mode);
+}
+Tensor div(const Tensor& a, const Scalar& b, std::string_view rounding_mode) {
+  return divided(a, b, rounding_mode);
+}
+
+#define BRAID_MEMBER(Result, name, parameters, arguments) \
+  Result Tensor::name parameters const {                  \
+    const Tensor& self = *this;                           \
+    return braid::name arguments;                         \
+  }
+#define BRAID_IN_PLACE(name, parameters, arguments)                                \
+  const Tensor& Tensor::name##_ parameters const& {                                \
+    return ops::change(#name "_", *this,                                           \
+                       [&](const Tensor& self) { return braid::name arguments; }); \
+  }                                                                                \
+  Tensor Tensor::name##_ parameters const&& {                                      \
+    return ops::change(#name "_", kept(#name "_"),                                 \
+                       [&](const Tensor& self) { return braid::name arguments; }); \
+  }
+#include <braid/core/internal/members.def>
+
+Tensor Tensor::where(const Tensor& condition, const Tensor& other) const {
+  return braid::where(condition, *this, other);
+}
+Tensor Tensor::where(const Tensor& condition, const Scalar& other) const {
+  return braid::where(condition, *this, other);
+}
+Tensor Tensor::variance(const IntList& dims, double correction, bool keepdim) const {
+  return detail::var(*this, dims, correction, keepdim);
+}
+Tensor Tensor::deviation(const IntList& dims, double correction, bool keepdim) const {
+  return detail::std(*this, dims, correction, keepdim);
+}
+
+const Shape& Tensor::sizes() const { return shape(); }
+const Shape& Tensor::size() const { return shape(); }
+int Tensor::ndim() const { return dim(); }
+int Tensor::ndimension() const { return dim(); }
+DType Tensor::scalar_type() const { return dtype(); }
+TensorOptions Tensor::options() const { return TensorOptions(dtype()).device(device()); }
+std::int64_t Tensor::element_size() const { return static_cast<std::int64_t>(size_of(dtype())); }
+std::int64_t Tensor::itemsize() const { return element_size(); }
+std::int64_t Tensor::nbytes() const { return numel() * element_size(); }
+std::uint64_t Tensor::_version() const { return version(); }
+bool Tensor::is_cpu() const { return device().is_cpu(); }
+bool Tensor::is_cuda() const { return device().is_cuda(); }
+int Tensor::get_device() const { return is_cpu() ? -1 : device().index(); }
+bool Tensor::is_floating_point() const { return is_floating(dtype()); }
+bool Tensor::is_complex() const {
+  (void)detail::defined(impl_);
+  return false;
+}
+bool Tensor::is_signed() const { return dtype() > DType::uint8; }
+
+std::int64_t Tensor::stride(std::int64_t dim) const {
+  const Shape& s = strides();
+  if (s.rank() == 0)
+    throw IndexError(
+        str("stride: expected a tensor with dimensions, got a scalar (dim ", dim, ")"));
+  return s[wrap_dim("stride", dim, s.rank())];
+}
+
+Tensor Tensor::to(DeviceType device, std::optional<DType> dtype, bool copy) const {
+  return to(Device(device), dtype, copy);
+}
+Tensor Tensor::to(const TensorOptions& options) const {
+  return to(options.has_device() ? options.device() : device(),
+            options.has_dtype() ? options.dtype() : dtype());
+}
+Tensor Tensor::to(const Tensor& other) const { return to(other.device(), other.dtype()); }
+Tensor Tensor::type_as(const Tensor& other) const { return to(other); }
+Tensor Tensor::to(DType dtype, bool /*non_blocking*/, bool copy) const { return to(dtype, copy); }
+Tensor Tensor::to(Device device, DType dtype, bool /*non_blocking*/, bool copy) const {
+  return to(device, dtype, copy);
+}
+Tensor Tensor::mutable_grad() const { return grad(); }
+Tensor Tensor::toType(DType dtype) const { return to(dtype); }
+Tensor Tensor::cpu() const { return to(Device()); }
+Tensor Tensor::cuda(int index) const { return to(Device(DeviceType::cuda, index)); }
+
+Tensor Tensor::T() const {
+  Shape dims;
+  for (int d = dim() - 1; d >= 0; --d) dims.push_back(d);
+  return permute(dims);
+}
+Tensor Tensor::mT() const {
+  if (dim() < 2) throw ShapeError(str("mT: expected at least 2 dimensions, got ", shape()));
+  return transpose(-2, -1);
+}
+Tensor Tensor::H() const {
+  if (dim() != 2) throw ShapeError(str("H: expected a matrix, got ", shape()));
+  return transpose(0, 1);
+}
+
+Tensor Tensor::trace() const {
+  if (dim() != 2) throw ShapeError(str("trace: expected a matrix, got ", shape()));
+  return braid::sum(braid::diag(*this));
+}
+
+Scalar Tensor::item() const {
+  if (is_floating(dtype())) return item_double();
+  if (dtype() == DType::bool_) return item<bool>();
+  return item_int64();
+}
+
+}  // namespace braid
