@@ -13,6 +13,7 @@
 ///           DTypeError for items of different shapes or dtypes, with the leaf's path
 #include <braid/data/dataset.hpp>
 #include <braid/data/idx.hpp>
+#include <braid/data/image.hpp>
 #include <braid/data/labelled.hpp>
 #include <braid/data/loader.hpp>
 #include <braid/data/mnist.hpp>
