@@ -97,12 +97,12 @@ Tensor decode(const std::vector<unsigned char>& file, const ImageOptions& option
     throw LimitError(name, 0, "size", str("at most ", options.max_pixels, " pixels"),
                      str(height, " by ", width));
   const int channels = options.channels != 0 ? options.channels : in_file >= 3 ? 3 : 1;
-  budget = kFreeBytes +
-           kBytesPerPixel * static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  const std::size_t most = kFreeBytes + kBytesPerPixel * static_cast<std::size_t>(width) *
+                                            static_cast<std::size_t>(height);
+  budget = most;
   const std::unique_ptr<unsigned char, Free> pixels(
       stbi_load_from_memory(file.data(), size, &width, &height, &in_file, channels));
-  if (pixels == nullptr)
-    throw FormatError(name, 0, "image data", "a complete and valid image", stbi_failure_reason());
+  if (pixels == nullptr) fail(name, "image data", "a complete and valid image", most);
   Tensor image = make_tensor({channels, height, width}, DType::uint8, Device());
   auto* to = image.data<std::uint8_t>();
   const std::int64_t plane = std::int64_t{height} * width;
