@@ -7,6 +7,7 @@
 #include "nn/refused.hpp"
 #include "support/temporary.hpp"
 #include "support/tensors.hpp"
+#include "support/tests_dir.hpp"
 
 using namespace braid;
 using namespace braid::test;
@@ -46,6 +47,24 @@ TEST_CASE("image: a PNG that is written and read has the same pixels", "[data][i
   CHECK(same_bits(read(png(grey.t()))[0], grey.t().contiguous()).empty());  // a view
   const Tensor levels = tensor({{-1.0, 0.0, 0.5, 1.0, 2.0}});
   CHECK(read(png(levels)).to_vector<int>() == std::vector<int>{0, 0, 128, 255, 255});
+}
+
+TEST_CASE("image: JPEG and PNG files that other programs have written", "[data][image]") {
+  if (!data::can_read_images()) return;
+  const struct {
+    const char* file;
+    std::int64_t channels;
+    double most;  // the largest difference; JPEG stores colours at half the resolution
+  } cases[] = {{"colour.jpg", 3, 12}, {"progressive.jpg", 3, 12}, {"cmyk.jpg", 3, 3},
+               {"grey.jpg", 1, 2},    {"alpha.png", 3, 0},        {"grey16.png", 1, 0},
+               {"palette.png", 3, 0}};
+  const Tensor x = arange(40) * 6;
+  for (const auto& c : cases) {
+    INFO(c.file);
+    const Tensor image = data::read_image(tests_dir() + "/goldens/images/" + c.file);
+    REQUIRE(image.shape() == Shape{c.channels, 24, 40});
+    CHECK(max(abs(image[0].to(DType::int64) - x)).item<double>() <= c.most);
+  }
 }
 
 TEST_CASE("image: what write_png refuses", "[data][image][errors]") {
