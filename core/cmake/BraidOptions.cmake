@@ -95,6 +95,12 @@ if(NOT BRAID_STB STREQUAL "OFF")
   mark_as_advanced(BRAID_STB_INCLUDE_DIR)
   if(BRAID_STB_INCLUDE_DIR)
     set(BRAID_HAVE_STB ON)
+    # For the one source that includes stb: its sums of what a file holds may overflow. They must
+    # wrap around, and the sanitizer must not stop at them, nor at copies of 0 bytes from null.
+    set(BRAID_STB_OPTIONS -fwrapv)
+    if(BRAID_SANITIZE STREQUAL "address")
+      list(APPEND BRAID_STB_OPTIONS -fno-sanitize=shift,nonnull-attribute)
+    endif()
   elseif(BRAID_STB STREQUAL "ON")
     message(FATAL_ERROR
       "BRAID_STB=ON: stb/stb_image.h was not found. Install libstb-dev, or give the folder that "

@@ -11,6 +11,8 @@
 #include <braid/core/error.hpp>
 #include <braid/core/internal/io/file.hpp>
 
+#include "formats/jpeg.hpp"
+
 #if BRAID_WITH_STB
 namespace {
 
@@ -66,9 +68,12 @@ void check_options(const ImageOptions& o) {
 
 constexpr std::size_t kBytesPerPixel = 64, kFreeBytes = std::size_t{1} << 20;
 
-bool is_known(const std::vector<unsigned char>& file) {
+/// Throws FormatError or LimitError for what stb would not refuse safely.
+void check_format(const std::vector<unsigned char>& file, const std::string& name) {
   const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
-  return bytes.starts_with("\x89PNG\r\n\x1a\n") || bytes.starts_with("\xff\xd8\xff");
+  if (bytes.starts_with("\xff\xd8\xff")) return check_jpeg(file, name);
+  if (!bytes.starts_with("\x89PNG\r\n\x1a\n"))
+    throw FormatError(name, 0, "image", "a PNG or JPEG file", "other bytes");
 }
 
 struct Free {
@@ -85,7 +90,7 @@ struct Free {
 
 Tensor decode(const std::vector<unsigned char>& file, const ImageOptions& options,
               const std::string& name) {
-  if (!is_known(file)) throw FormatError(name, 0, "image", "a PNG or JPEG file", "other bytes");
+  check_format(file, name);
   const int size = static_cast<int>(file.size());
   int width = 0, height = 0, in_file = 0;
   budget = kFreeBytes;

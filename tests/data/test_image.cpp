@@ -147,6 +147,27 @@ TEST_CASE("image: a file with more data than pixels allocates no more than the l
   CHECK(read(png(zeros({4, 4}))).shape() == Shape{1, 4, 4});  // the next image has its own limit
 }
 
+TEST_CASE("image: JPEG files that stb would read wrongly are refused", "[data][image][errors]") {
+  if (!data::can_read_images()) return;
+  // the counts of codes of 1 to 16 bits: 255 of them twice, and 1 of them more than fit
+  const std::string tables =
+      std::string("\xff\xc4\x02\x20\x00", 5) + "\xff\xff" + std::string(14, '\0');
+  refuses<FormatError>("x.png: Huffman table: expected at most 256 codes, got 510")({
+      {" (byte 6)", [&] { (void)read("\xff\xd8" + tables); }},
+      {" (byte 7)", [&] { (void)read("\xff\xd8\xff" + tables); }},
+      {" (byte 9)", [&] { (void)read("\xff\xd8\xff\xda\x12" + tables); }},
+  });
+  std::string bytes = read_file(tests_dir() + "/goldens/images/grey.jpg");
+  // in a comment before the first scan they are no tables
+  bytes.insert(2, std::string("\xff\xfe\x00\x18", 4) + tables.substr(0, 20) + "ab");
+  CHECK(read(bytes).shape() == Shape{1, 24, 40});
+  CHECK_THROWS_TEXT(FormatError, "x.png: length of a segment: expected at least 2, got 1",
+                    read(std::string("\xff\xd8\xff\xdb\x00\x01", 6)));
+  std::string scans = "\xff\xd8\xff\xda";
+  for (int i = 0; i < 100; ++i) scans += "\xff\xda";
+  CHECK_THROWS_TEXT(LimitError, "x.png: scans: expected at most 100, got more", read(scans));
+}
+
 TEST_CASE("image: threads read at the same time", "[data][image]") {
   if (!data::can_read_images()) return;
   const Tensor pixels = pattern({3, 64, 64});
