@@ -116,7 +116,8 @@ template <class Digits> bool run(const Digits& all, const Options& options) {
   auto [digits, rest] = data::split(all, options.digits);
   auto [unseen, unused] = data::split(rest, options.unseen);
   data::DataLoader loader(digits, {.batch_size = options.batch, .shuffle = true, .workers = 1});
-  parallel::DataParallel draw(generator(options.width)), tell(discriminator(options.width));
+  parallel::DataParallel draw(generator(options.width));
+  parallel::DataParallel tell(discriminator(options.width));
   to(draw, best_device()), to(tell, best_device());
   optim::Adam draws(parameters(draw), {.lr = options.lr, .beta1 = 0.5}),
       tells(parameters(tell), {.lr = options.lr, .beta1 = 0.5});
