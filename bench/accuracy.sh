@@ -2,9 +2,11 @@
 # ./dev bench accuracy [--json FILE]: trains the unchanged programs of docs/tutorials on real data,
 # and prints for each the value that it reaches and its bar (the required value): the accuracy on
 # digits of the network of train.cpp (median of three seeds) and of the small capsule network, the
-# perplexity of the word model, and the bits per character of the GPT. PyTorch's values were
-# measured with the same nets, data and settings. Takes at most half an hour on two threads. Fails
-# if a bar is missed.
+# perplexity of the word model, the bits per character of the GPT, the steps for which DQN balances
+# the pole (the least of three seeds), how many of DCGAN's digits a classifier reads, and the
+# accuracy of ResNet-18 on a folder of PNG files.
+# PyTorch's values were measured with the same nets, data and settings. Takes at most 40 minutes on
+# two threads. Fails if a bar is missed.
 set -euo pipefail
 . tests/lib.sh
 
@@ -27,7 +29,7 @@ for file in mnist-images-idx3-ubyte{,.gz} wikitext2-{test,valid}.txt tinyshakesp
 done
 
 configure release -DBRAID_BUILD_DOCS=ON
-build release braid_tutorial_{train,capsnet,word_lm,gpt} >&2
+build release braid_tutorial_{train,capsnet,word_lm,gpt,dqn,dcgan,resnet} >&2
 export BRAID_DEVICE=cpu BRAID_THREADS=${BRAID_THREADS:-2}
 logs=build/accuracy
 mkdir -p "$logs"
@@ -70,6 +72,23 @@ row "word_lm.cpp, perplexity (counting words: $counted)" "$value" "<=" 195 182 $
 start=$SECONDS
 value=$(figure gpt gpt '^([0-9.]+) bits per character')
 row "gpt.cpp, bits per character" "$value" "<" 2.6 - $((SECONDS - start))
+start=$SECONDS
+for seed in 0 1 2; do
+  figure "dqn-$seed" dqn '^mean of 100 new episodes: ([0-9.]+)' --seed "$seed"
+done | sort -n >"$logs/dqn.txt"
+row "dqn.cpp, steps, the least of $(tr '\n' ' ' <"$logs/dqn.txt")" \
+  "$(sed -n 1p "$logs/dqn.txt")" ">=" 195 - $((SECONDS - start))
+start=$SECONDS
+value=$(figure dcgan dcgan '^of 1000 drawn digits it is sure of ([0-9.]+)')
+row "dcgan.cpp, drawn digits that are read, percent" "$value" ">=" 80 - $((SECONDS - start))
+noise=$(sed -nE 's/^.*unseen digits, and of ([0-9.]+) % of noise$/\1/p' "$logs/dcgan.txt")
+row "dcgan.cpp, noise that is read, percent" "$noise" "<=" 5 - 0
+counts=$(sed -nE 's/^.*; 0 to 9: (.*)$/\1/p' "$logs/dcgan.txt" | tr ' ' '\n' | sort -n)
+row "dcgan.cpp, of 1,000: the rarest digit" "$(head -n 1 <<<"$counts")" ">=" 30 - 0
+row "dcgan.cpp, of 1,000: the most frequent digit" "$(tail -n 1 <<<"$counts")" "<=" 250 - 0
+start=$SECONDS
+value=$(figure resnet resnet '^accuracy (0\.[0-9]+|1)' --drawn "$logs/digits")
+row "resnet.cpp, digits as a folder of PNG files" "$value" ">=" 0.97 - $((SECONDS - start))
 echo "$SECONDS s in all, $BRAID_THREADS threads"
 if [[ -n $json ]]; then
   (

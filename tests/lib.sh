@@ -31,6 +31,7 @@ have_package() {
     catch2) have_file {/usr,/usr/local}/include/catch2/catch*.hpp ;;
     libdnnl-dev) have_file {/usr,/usr/local}/include/oneapi/dnnl/dnnl.hpp ;;
     zlib1g-dev) have_file {/usr,/usr/local}/include/zlib.h ;;
+    libstb-dev) have_file {/usr,/usr/local}/include/stb/stb_image.h ;;
     libbenchmark-dev) have_file {/usr,/usr/local}/include/benchmark/benchmark.h ;;
     clang-14) command -v clang++-14 >/dev/null ;;
     # asked only after clang++-14 is installed
@@ -63,7 +64,7 @@ need() {
     echo "Missing, by the names of their Debian packages: ${missing[*]}" >&2
     for package in "${missing[@]}"; do
       case $package in
-        libdnnl-dev | zlib1g-dev) ;;  # the build works without them
+        libdnnl-dev | zlib1g-dev | libstb-dev) ;;  # the build works without them
         libopenmpi-dev | openmpi-bin | libmpich-dev | mpich | libgloo-dev) ;;
         *) exit 1 ;;
       esac
@@ -88,7 +89,7 @@ need() {
 }
 
 # ccache from the first build on: changing a build folder's launcher compiles everything again.
-build_tools=(g++ cmake ninja-build ccache libdnnl-dev zlib1g-dev)
+build_tools=(g++ cmake ninja-build ccache libdnnl-dev zlib1g-dev libstb-dev)
 
 # The engines between processes, for their tests. Both MPIs can be installed side by side.
 engine_packages=(libopenmpi-dev openmpi-bin libmpich-dev mpich libgloo-dev)

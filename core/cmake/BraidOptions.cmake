@@ -12,6 +12,7 @@ endfunction()
 braid_choice(BRAID_CUDA OFF "CUDA backend" OFF ON SIMT)
 braid_choice(BRAID_ONEDNN AUTO "oneDNN for large GEMM" AUTO ON OFF)
 braid_choice(BRAID_ZLIB AUTO "zlib, to read .gz files" AUTO ON OFF)
+braid_choice(BRAID_STB AUTO "stb, to read PNG and JPEG files" AUTO ON OFF)
 # Newer GPUs compile the PTX of 90 at run time, whatever their architecture. PTX of the newest
 # architecture that the toolkit knows would only run on that one and later ones.
 set(BRAID_CUDA_ARCHITECTURES "80-real;90" CACHE STRING
@@ -87,6 +88,26 @@ if(NOT BRAID_ZLIB STREQUAL "OFF")
   endif()
 endif()
 
+# Headers only: nothing of stb is linked, and no public header includes it.
+set(BRAID_HAVE_STB OFF)
+if(NOT BRAID_STB STREQUAL "OFF")
+  find_path(BRAID_STB_INCLUDE_DIR stb/stb_image.h)
+  mark_as_advanced(BRAID_STB_INCLUDE_DIR)
+  if(BRAID_STB_INCLUDE_DIR)
+    set(BRAID_HAVE_STB ON)
+    # For the one source that includes stb: its sums of what a file holds may overflow. They must
+    # wrap around, and the sanitizer must not stop at them, nor at copies of 0 bytes from null.
+    set(BRAID_STB_OPTIONS -fwrapv)
+    if(BRAID_SANITIZE STREQUAL "address")
+      list(APPEND BRAID_STB_OPTIONS -fno-sanitize=shift,nonnull-attribute)
+    endif()
+  elseif(BRAID_STB STREQUAL "ON")
+    message(FATAL_ERROR
+      "BRAID_STB=ON: stb/stb_image.h was not found. Install libstb-dev, or give the folder that "
+      "contains stb/ with -DBRAID_STB_INCLUDE_DIR=DIR, or use -DBRAID_STB=OFF")
+  endif()
+endif()
+
 function(braid_print_summary)
   set(onednn "not used: own portable loops")
   if(BRAID_HAVE_ONEDNN)
@@ -97,6 +118,10 @@ function(braid_print_summary)
   set(zlib "not used: .gz files are refused")
   if(BRAID_HAVE_ZLIB)
     set(zlib "${ZLIB_VERSION_STRING}")
+  endif()
+  set(stb "not used: PNG and JPEG files are written (PNG), but not read")
+  if(BRAID_HAVE_STB)
+    set(stb "reads PNG and JPEG")
   endif()
   set(engines ${BRAID_MPI_FLAVOURS})
   if(BRAID_HAVE_GLOO)
@@ -111,6 +136,6 @@ function(braid_print_summary)
     set(kind shared)
   endif()
   message(STATUS
-    "Braid ${braid_VERSION} (${kind}): oneDNN ${onednn}; zlib ${zlib}; kernels ${BRAID_ISAS}; "
-    "CUDA ${BRAID_CUDA}; engines ${engines}; sanitizer '${BRAID_SANITIZE}'")
+    "Braid ${braid_VERSION} (${kind}): oneDNN ${onednn}; zlib ${zlib}; stb ${stb}; "
+    "kernels ${BRAID_ISAS}; CUDA ${BRAID_CUDA}; engines ${engines}; sanitizer '${BRAID_SANITIZE}'")
 endfunction()

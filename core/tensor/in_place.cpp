@@ -12,21 +12,17 @@
 namespace braid {
 namespace {
 
-/// Writes make(options of t) into t. The new values do not depend on the old graph.
+/// Writes make(options of t) into t.
 template <class F> const Tensor& overwrite(const char* op, const Tensor& t, F make) {
   ops::check_in_place(op, t, {});
-  const Tensor values = make(FactoryOptions{.device = t.device(), .dtype = t.dtype()});
-  ops::copy_values(t, values);
-  if (t.numel() != 0) t.storage()->bump_version();
-  if (grad_enabled()) t.id()->grad_fn = {};
-  return t;
+  return t.copy_(make(FactoryOptions{.device = t.device(), .dtype = t.dtype()}));
 }
 
 /// Gives t the shape and strides of f(t), which is a view of all of t.
 template <class F> const Tensor& rearrange(const char* op, const Tensor& t, F f) {
   TensorImpl& impl = detail::defined(t.impl());
   ops::check_in_place(op, t, {});
-  if (impl.is_view && grad_enabled() && impl.grad_fn)
+  if (impl.view_kind != ViewKind::none && grad_enabled() && impl.grad_fn)
     throw AutogradError(
         str(op, ": expected a tensor that is no view where gradients are recorded, got one"));
   const Tensor old = t.detach();
@@ -126,7 +122,7 @@ BRAID_IN_PLACE(fill_diagonal_, (const Scalar& value), (value), {
 
 const Tensor& Tensor::detach_() const {
   TensorImpl& impl = detail::defined(impl_);
-  if (impl.is_view)
+  if (impl.view_kind != ViewKind::none)
     throw AutogradError("detach_: expected a tensor that is no view, got one; use detach()");
   impl.grad_fn = {};
   impl.requires_grad = false;

@@ -9,6 +9,7 @@
 #include <braid/data/dataset.hpp>
 
 #include "digits/font.hpp"
+#include "draws.hpp"
 
 namespace braid::data {
 namespace {
@@ -30,23 +31,6 @@ constexpr float kSmallest = 16.f, kLargest = 22.f;   // pixels, width and height
 constexpr float kThinnest = 0.7f, kThickest = 1.7f;  // pixels, half the width of the pen
 constexpr float kPalest = 0.7f;
 constexpr float kNoise = 0.1f;
-
-/// The sequence of random numbers of one item.
-class Draws {
- public:
-  Draws(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
-  float between(float low, float high) {
-    return low + (high - low) * random_uniform_float(seed_, stream_, next_++);
-  }
-  float around(float most) { return between(-most, most); }
-  // from later blocks than between()
-  std::int64_t below(std::int64_t n) {
-    return random_integer(seed_, stream_, 1024 + next_++, 0, n);
-  }
-
- private:
-  std::uint64_t seed_, stream_, next_ = 0;
-};
 
 struct Point {
   float x, y;

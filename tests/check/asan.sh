@@ -17,7 +17,7 @@ fi
 # (binutils) to print line numbers. In --all, warnings are errors in all targets, so clang's
 # warnings are checked here.
 options=(-DCMAKE_CXX_COMPILER=clang++-14 -DBRAID_WERROR=ON -DBRAID_BUILD_FUZZ=$fuzzer)
-formats=(safetensors idx npy manifest store)
+formats=(safetensors idx image npy manifest store)
 if ((everything)); then
   # If this processor cannot run an instruction set, its kernels are linked but not instrumented,
   # because instrumentation takes four times as long.
@@ -80,6 +80,7 @@ mkdir -p "${formats[@]/#/build/check/fuzz/}"
 cp tests/core/python.safetensors build/check/fuzz/safetensors
 printf '\0\0\x08\x01\0\0\0\x03abc' >build/check/fuzz/idx/plain
 gzip -9 -n -c build/check/fuzz/idx/plain >build/check/fuzz/idx/compressed
+cp tests/goldens/images/* build/check/fuzz/image
 cp tests/goldens/numpy/{f4.npy,fortran.npy,stored.npz,deflated.npz} build/check/fuzz/npy
 {
   printf '{"format":1,"braid":"0.1.0","step":7,'
@@ -95,7 +96,8 @@ printf '\0\377BRAIDKV1\1\0\0\0\3\0\0\0%064d' 0 >build/check/fuzz/store/greeting
 printf '\2\377\1\0\0\0\4\0\0\0' >build/check/fuzz/store/rank
 together "fuzz safetensors" "fuzz idx"
 together "fuzz manifest" "fuzz npy"
-fuzz store
+together "fuzz store" "fuzz image"
 fuzz_calls
-echo "NOTE: fuzzed safetensors, idx, manifests, npy and the store's protocol, $inputs inputs each"
+echo "NOTE: fuzzed safetensors, idx, images, manifests, npy and the store's protocol," \
+  "$inputs inputs each"
 echo "NOTE: made $calls calls with random arguments"

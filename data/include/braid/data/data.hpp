@@ -11,8 +11,11 @@
 /// Gradient  none: nothing here is recorded
 /// Throws    IoError for files that are missing or damaged, with path and offset; ShapeError and
 ///           DTypeError for items of different shapes or dtypes, with the leaf's path
+#include <braid/data/crop.hpp>
 #include <braid/data/dataset.hpp>
 #include <braid/data/idx.hpp>
+#include <braid/data/image.hpp>
+#include <braid/data/image_folder.hpp>
 #include <braid/data/labelled.hpp>
 #include <braid/data/loader.hpp>
 #include <braid/data/mnist.hpp>

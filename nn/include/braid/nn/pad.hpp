@@ -38,19 +38,19 @@ struct Pad : Module {
   X(CircularPad2d, 2, circular)     \
   X(CircularPad3d, 3, circular)
 
-#define BRAID_PAD(Layer, dims, mode_)                                                      \
-  struct Layer : detail::Pad {                                                             \
-    explicit Layer(const IntList& padding) : Pad(#Layer, dims, PadMode::mode_, padding) {} \
-    BRAID_FIELDS_OF(Pad)                                                                   \
+#define BRAID_PAD(Layer, dims, mode_)                                                  \
+  struct Layer : detail::Pad {                                                         \
+    explicit Layer(const IntList& sizes) : Pad(#Layer, dims, PadMode::mode_, sizes) {} \
+    BRAID_FIELDS_OF(Pad)                                                               \
   };
 BRAID_PAD_LAYERS(BRAID_PAD)
 #undef BRAID_PAD
 
-#define BRAID_PAD(Layer, dims)                                    \
-  struct Layer : detail::Pad {                                    \
-    Layer(const IntList& padding, double value)                   \
-        : Pad(#Layer, dims, PadMode::constant, padding, value) {} \
-    BRAID_FIELDS_OF(Pad)                                          \
+#define BRAID_PAD(Layer, dims)                                   \
+  struct Layer : detail::Pad {                                   \
+    Layer(const IntList& sizes, double number)                   \
+        : Pad(#Layer, dims, PadMode::constant, sizes, number) {} \
+    BRAID_FIELDS_OF(Pad)                                         \
   };
 BRAID_PAD(ConstantPad1d, 1)
 BRAID_PAD(ConstantPad2d, 2)
