@@ -152,4 +152,8 @@ Tensor xlogy(const Tensor& a, const Tensor& b) {
       });
 }
 
+Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
+Tensor operator%(const Tensor& a, const Scalar& b) { return remainder(a, b); }
+Tensor operator%(const Scalar& a, const Tensor& b) { return remainder(a, b); }
+
 }  // namespace braid

@@ -57,4 +57,19 @@ Tensor bitwise_not(const Tensor& x) {
   return ops::with_scalar("bitwise_not", BinaryOp::sub, x, -1, true);
 }
 
+Tensor operator&(const Tensor& a, const Tensor& b) { return bitwise_and(a, b); }
+Tensor operator|(const Tensor& a, const Tensor& b) { return bitwise_or(a, b); }
+Tensor operator^(const Tensor& a, const Tensor& b) { return bitwise_xor(a, b); }
+Tensor operator&(const Tensor& a, const Scalar& b) { return bitwise_and(a, b); }
+Tensor operator|(const Tensor& a, const Scalar& b) { return bitwise_or(a, b); }
+Tensor operator^(const Tensor& a, const Scalar& b) { return bitwise_xor(a, b); }
+Tensor operator&(const Scalar& a, const Tensor& b) { return bitwise_and(b, a); }
+Tensor operator|(const Scalar& a, const Tensor& b) { return bitwise_or(b, a); }
+Tensor operator^(const Scalar& a, const Tensor& b) { return bitwise_xor(b, a); }
+Tensor operator~(const Tensor& x) { return bitwise_not(x); }
+Tensor operator<<(const Tensor& a, const Tensor& b) { return bitwise_left_shift(a, b); }
+Tensor operator>>(const Tensor& a, const Tensor& b) { return bitwise_right_shift(a, b); }
+Tensor operator<<(const Tensor& a, const Scalar& b) { return bitwise_left_shift(a, b); }
+Tensor operator>>(const Tensor& a, const Scalar& b) { return bitwise_right_shift(a, b); }
+
 }  // namespace braid

@@ -92,4 +92,23 @@ bool equal(const Tensor& a, const Tensor& b) {
   return a.to_vector<std::int64_t>() == b.to_vector<std::int64_t>();
 }
 
+Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
+Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }
+Tensor operator<(const Tensor& a, const Tensor& b) { return lt(a, b); }
+Tensor operator<=(const Tensor& a, const Tensor& b) { return le(a, b); }
+Tensor operator>(const Tensor& a, const Tensor& b) { return gt(a, b); }
+Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b); }
+Tensor operator==(const Tensor& a, const Scalar& b) { return eq(a, b); }
+Tensor operator!=(const Tensor& a, const Scalar& b) { return ne(a, b); }
+Tensor operator<(const Tensor& a, const Scalar& b) { return lt(a, b); }
+Tensor operator<=(const Tensor& a, const Scalar& b) { return le(a, b); }
+Tensor operator>(const Tensor& a, const Scalar& b) { return gt(a, b); }
+Tensor operator>=(const Tensor& a, const Scalar& b) { return ge(a, b); }
+Tensor operator==(const Scalar& a, const Tensor& b) { return eq(a, b); }
+Tensor operator!=(const Scalar& a, const Tensor& b) { return ne(a, b); }
+Tensor operator<(const Scalar& a, const Tensor& b) { return lt(a, b); }
+Tensor operator<=(const Scalar& a, const Tensor& b) { return le(a, b); }
+Tensor operator>(const Scalar& a, const Tensor& b) { return gt(a, b); }
+Tensor operator>=(const Scalar& a, const Tensor& b) { return ge(a, b); }
+
 }  // namespace braid

@@ -51,6 +51,23 @@ Tensor div(const Tensor& a, const Scalar& b, std::string_view rounding_mode) {
   }
 #include <braid/core/internal/members.def>
 
+#define BRAID_ASSIGNMENT(op, name)                                                          \
+  const Tensor& Tensor::operator op(const Tensor& other) const& { return name(other); }     \
+  Tensor Tensor::operator op(const Tensor& other) const&& { return kept(#op).name(other); } \
+  const Tensor& Tensor::operator op(const Scalar& number) const& { return name(number); }   \
+  Tensor Tensor::operator op(const Scalar& number) const&& { return kept(#op).name(number); }
+BRAID_ASSIGNMENT(+=, add_)
+BRAID_ASSIGNMENT(-=, sub_)
+BRAID_ASSIGNMENT(*=, mul_)
+BRAID_ASSIGNMENT(/=, div_)
+BRAID_ASSIGNMENT(%=, remainder_)
+BRAID_ASSIGNMENT(&=, bitwise_and_)
+BRAID_ASSIGNMENT(|=, bitwise_or_)
+BRAID_ASSIGNMENT(^=, bitwise_xor_)
+BRAID_ASSIGNMENT(<<=, bitwise_left_shift_)
+BRAID_ASSIGNMENT(>>=, bitwise_right_shift_)
+#undef BRAID_ASSIGNMENT
+
 Tensor Tensor::where(const Tensor& condition, const Tensor& other) const {
   return braid::where(condition, *this, other);
 }

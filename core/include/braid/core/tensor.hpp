@@ -259,21 +259,21 @@ class Tensor {
   const Tensor& transpose_(std::int64_t a, std::int64_t b) const&;
   Tensor transpose_(std::int64_t a, std::int64_t b) const&&;
   // x += y is x.add_(y), and so on: in place, as in PyTorch. For a new tensor write x = x + y.
-#define BRAID_ASSIGNMENT(op, name)                                                  \
-  const Tensor& operator op(const Tensor& other) const& { return name(other); }     \
-  Tensor operator op(const Tensor& other) const&& { return kept(#op).name(other); } \
-  const Tensor& operator op(const Scalar& number) const& { return name(number); }   \
-  Tensor operator op(const Scalar& number) const&& { return kept(#op).name(number); }
-  BRAID_ASSIGNMENT(+=, add_)
-  BRAID_ASSIGNMENT(-=, sub_)
-  BRAID_ASSIGNMENT(*=, mul_)
-  BRAID_ASSIGNMENT(/=, div_)
-  BRAID_ASSIGNMENT(%=, remainder_)
-  BRAID_ASSIGNMENT(&=, bitwise_and_)
-  BRAID_ASSIGNMENT(|=, bitwise_or_)
-  BRAID_ASSIGNMENT(^=, bitwise_xor_)
-  BRAID_ASSIGNMENT(<<=, bitwise_left_shift_)
-  BRAID_ASSIGNMENT(>>=, bitwise_right_shift_)
+#define BRAID_ASSIGNMENT(op)                              \
+  const Tensor& operator op(const Tensor& other) const&;  \
+  Tensor operator op(const Tensor& other) const&&;        \
+  const Tensor& operator op(const Scalar& number) const&; \
+  Tensor operator op(const Scalar& number) const&&;
+  BRAID_ASSIGNMENT(+=)
+  BRAID_ASSIGNMENT(-=)
+  BRAID_ASSIGNMENT(*=)
+  BRAID_ASSIGNMENT(/=)
+  BRAID_ASSIGNMENT(%=)
+  BRAID_ASSIGNMENT(&=)
+  BRAID_ASSIGNMENT(|=)
+  BRAID_ASSIGNMENT(^=)
+  BRAID_ASSIGNMENT(<<=)
+  BRAID_ASSIGNMENT(>>=)
 #undef BRAID_ASSIGNMENT
 
   // ---- views: they share the storage and are differentiable. Negative dims count from the end.

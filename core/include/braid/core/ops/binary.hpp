@@ -86,9 +86,9 @@ namespace braid {
 [[nodiscard]] Tensor remainder(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor remainder(const Tensor& a, const Scalar& b);
 [[nodiscard]] Tensor remainder(const Scalar& a, const Tensor& b);
-[[nodiscard]] inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
-[[nodiscard]] inline Tensor operator%(const Tensor& a, const Scalar& b) { return remainder(a, b); }
-[[nodiscard]] inline Tensor operator%(const Scalar& a, const Tensor& b) { return remainder(a, b); }
+[[nodiscard]] Tensor operator%(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator%(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor operator%(const Scalar& a, const Tensor& b);
 /// floor(a / b) of the exact quotient; integers stay integers.
 ///
 /// Gradient  0 (PyTorch has none)

@@ -37,39 +37,19 @@ namespace braid {
 [[nodiscard]] Tensor bitwise_left_shift(const Scalar& a, const Tensor& b);
 [[nodiscard]] Tensor bitwise_right_shift(const Scalar& a, const Tensor& b);
 
-[[nodiscard]] inline Tensor operator&(const Tensor& a, const Tensor& b) {
-  return bitwise_and(a, b);
-}
-[[nodiscard]] inline Tensor operator|(const Tensor& a, const Tensor& b) { return bitwise_or(a, b); }
-[[nodiscard]] inline Tensor operator^(const Tensor& a, const Tensor& b) {
-  return bitwise_xor(a, b);
-}
-[[nodiscard]] inline Tensor operator&(const Tensor& a, const Scalar& b) {
-  return bitwise_and(a, b);
-}
-[[nodiscard]] inline Tensor operator|(const Tensor& a, const Scalar& b) { return bitwise_or(a, b); }
-[[nodiscard]] inline Tensor operator^(const Tensor& a, const Scalar& b) {
-  return bitwise_xor(a, b);
-}
-[[nodiscard]] inline Tensor operator&(const Scalar& a, const Tensor& b) {
-  return bitwise_and(b, a);
-}
-[[nodiscard]] inline Tensor operator|(const Scalar& a, const Tensor& b) { return bitwise_or(b, a); }
-[[nodiscard]] inline Tensor operator^(const Scalar& a, const Tensor& b) {
-  return bitwise_xor(b, a);
-}
-[[nodiscard]] inline Tensor operator~(const Tensor& x) { return bitwise_not(x); }
-[[nodiscard]] inline Tensor operator<<(const Tensor& a, const Tensor& b) {
-  return bitwise_left_shift(a, b);
-}
-[[nodiscard]] inline Tensor operator>>(const Tensor& a, const Tensor& b) {
-  return bitwise_right_shift(a, b);
-}
-[[nodiscard]] inline Tensor operator<<(const Tensor& a, const Scalar& b) {
-  return bitwise_left_shift(a, b);
-}
-[[nodiscard]] inline Tensor operator>>(const Tensor& a, const Scalar& b) {
-  return bitwise_right_shift(a, b);
-}
+[[nodiscard]] Tensor operator&(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator|(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator^(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator&(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor operator|(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor operator^(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor operator&(const Scalar& a, const Tensor& b);
+[[nodiscard]] Tensor operator|(const Scalar& a, const Tensor& b);
+[[nodiscard]] Tensor operator^(const Scalar& a, const Tensor& b);
+[[nodiscard]] Tensor operator~(const Tensor& x);
+[[nodiscard]] Tensor operator<<(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator>>(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator<<(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor operator>>(const Tensor& a, const Scalar& b);
 
 }  // namespace braid

@@ -31,24 +31,24 @@ namespace braid {
 
 /// The operators are the same. `if (a == b)` does not compare whole tensors: it throws unless there
 /// is one element (Tensor::operator bool). Use equal(a, b), and a.is_same(b) for two handles.
-[[nodiscard]] inline Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
-[[nodiscard]] inline Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }
-[[nodiscard]] inline Tensor operator<(const Tensor& a, const Tensor& b) { return lt(a, b); }
-[[nodiscard]] inline Tensor operator<=(const Tensor& a, const Tensor& b) { return le(a, b); }
-[[nodiscard]] inline Tensor operator>(const Tensor& a, const Tensor& b) { return gt(a, b); }
-[[nodiscard]] inline Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b); }
-[[nodiscard]] inline Tensor operator==(const Tensor& a, const Scalar& b) { return eq(a, b); }
-[[nodiscard]] inline Tensor operator!=(const Tensor& a, const Scalar& b) { return ne(a, b); }
-[[nodiscard]] inline Tensor operator<(const Tensor& a, const Scalar& b) { return lt(a, b); }
-[[nodiscard]] inline Tensor operator<=(const Tensor& a, const Scalar& b) { return le(a, b); }
-[[nodiscard]] inline Tensor operator>(const Tensor& a, const Scalar& b) { return gt(a, b); }
-[[nodiscard]] inline Tensor operator>=(const Tensor& a, const Scalar& b) { return ge(a, b); }
-[[nodiscard]] inline Tensor operator==(const Scalar& a, const Tensor& b) { return eq(a, b); }
-[[nodiscard]] inline Tensor operator!=(const Scalar& a, const Tensor& b) { return ne(a, b); }
-[[nodiscard]] inline Tensor operator<(const Scalar& a, const Tensor& b) { return lt(a, b); }
-[[nodiscard]] inline Tensor operator<=(const Scalar& a, const Tensor& b) { return le(a, b); }
-[[nodiscard]] inline Tensor operator>(const Scalar& a, const Tensor& b) { return gt(a, b); }
-[[nodiscard]] inline Tensor operator>=(const Scalar& a, const Tensor& b) { return ge(a, b); }
+[[nodiscard]] Tensor operator==(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator!=(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator<(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator<=(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator>(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator>=(const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor operator==(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor operator!=(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor operator<(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor operator<=(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor operator>(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor operator>=(const Tensor& a, const Scalar& b);
+[[nodiscard]] Tensor operator==(const Scalar& a, const Tensor& b);
+[[nodiscard]] Tensor operator!=(const Scalar& a, const Tensor& b);
+[[nodiscard]] Tensor operator<(const Scalar& a, const Tensor& b);
+[[nodiscard]] Tensor operator<=(const Scalar& a, const Tensor& b);
+[[nodiscard]] Tensor operator>(const Scalar& a, const Tensor& b);
+[[nodiscard]] Tensor operator>=(const Scalar& a, const Tensor& b);
 
 /// The logical ops accept any dtype: 0 is false, everything else (also NaN) is true. They return
 /// bool and have no gradient.
