@@ -18,7 +18,10 @@ const Tensor& ops::change(const char* op, const Tensor& t,
           str(op, ": expected a result that ", t.dtype(), " can hold, got ", y.dtype()));
     const Tensor z = y.to(t.dtype());
     recorded = z.requires_grad();
-    return z;
+    if (recorded || !needs_grad({old})) return z;
+    // The new values do not depend on the old ones. Views of t, or the tensor that t is a view of,
+    // must learn that.
+    return record(op, {old}, z.clone(), [](const Tensor& dy) -> Grads { return {zeros_as(dy)}; });
   };
   if (!needs_grad({t})) {
     const Tensor y = result(t);
@@ -30,9 +33,7 @@ const Tensor& ops::change(const char* op, const Tensor& t,
     }
     check_in_place(op, t, y);  // another operand requires a gradient
   }
-  recorded_in_place(t, result);
-  if (!recorded) t.id()->grad_fn = {};  // the new values do not depend on the old graph
-  return t;
+  return recorded_in_place(t, result);
 }
 
 }  // namespace braid

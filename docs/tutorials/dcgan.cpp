@@ -101,7 +101,7 @@ struct Seen {
 };
 template <class Model> Seen look(const Model& classifier, const Tensor& images) {
   const NoGrad guard;
-  const ValuesIndices best = max_with_index(softmax(classifier(images.to(best_device()))), 1);
+  const ValuesIndices best = max(softmax(classifier(images.to(best_device()))), 1);
   const std::vector<double> p = best.values.to_vector<double>();
   const std::vector<std::int64_t> d = best.indices.to_vector<std::int64_t>();
   Seen seen{.images = images.size(0)};

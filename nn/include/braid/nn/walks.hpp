@@ -188,9 +188,9 @@ template <class M> void set_training(M& m, bool on) {
 template <class M> void train(M& m) { braid::set_training(m, true); }
 template <class M> void eval(M& m) { braid::set_training(m, false); }
 
-/// While it exists, a model is in evaluation mode. The destructor gives every module its mode
-/// back that it had, so a part that was frozen in eval() stays so. The model must outlive the guard and must not
-/// gain or lose modules meanwhile. It does not turn off gradients; add a NoGrad for that.
+/// While it exists, a model is in evaluation mode. The destructor gives every module its mode back
+/// that it had, so a part that was frozen in eval() stays so. The model must outlive the guard and
+/// must not gain or lose modules meanwhile. It does not turn off gradients; add a NoGrad for that.
 ///
 ///     const EvalGuard evaluating(model);
 ///     const NoGrad guard;
