@@ -208,8 +208,8 @@ std::string gradient_difference(const Function& f, const std::vector<Tensor>& in
   return o.incoming_layouts ? incoming_layouts_matter(outputs, inputs) : "";
 }
 
-/// Applies gradient_difference to the gradient itself: (inputs, incoming gradients) → grad(f(inputs),
-/// inputs, incoming gradients, create_graph).
+/// Applies gradient_difference to the gradient itself: (inputs, incoming gradients) →
+/// grad(f(inputs), inputs, incoming gradients, create_graph).
 std::string second_gradient_difference(const Function& f, const std::vector<Tensor>& inputs,
                                        const GradientDifferenceOptions& o) {
   std::vector<Tensor> all = inputs;

@@ -29,8 +29,8 @@ struct GradientDifferenceOptions {
 /// the same bits, else the first difference.
 [[nodiscard]] std::string gradient_difference(const Function& f, const std::vector<Tensor>& inputs,
                                               const GradientDifferenceOptions& o = {});
-/// Applies gradient_difference to the gradient itself: (inputs, incoming gradients) → grad(f(inputs),
-/// inputs, incoming gradients, create_graph).
+/// Applies gradient_difference to the gradient itself: (inputs, incoming gradients) →
+/// grad(f(inputs), inputs, incoming gradients, create_graph).
 [[nodiscard]] std::string second_gradient_difference(const Function& f,
                                                      const std::vector<Tensor>& inputs,
                                                      const GradientDifferenceOptions& o = {});

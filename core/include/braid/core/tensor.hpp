@@ -339,7 +339,7 @@ class Tensor {
   ///
   /// Types     as copy_ and add_; with bools or tensors among the indices: value of this dtype
   /// Gradient  to this tensor, 0 where it was overwritten; to the value
-  /// Throws    as index, and as the other in-place ops; on CUDA the elements at indices in range may
+  /// Throws    as index, and as the other in-place ops; on CUDA elements at indices in range may
   ///           then have been written
   ///
   ///     x.index_put_({gt(x, 10)}, 0);

@@ -20,8 +20,8 @@ struct GradScalerOptions {
   bool enabled = true;  ///< false: scale and unscale_ change nothing, step only calls step
 };
 
-/// Multiplies the loss, so that gradients are not rounded to 0 in float16, and divides the gradients
-/// before the step. A step whose gradients have become infinite or NaN is left out, and the scale
+/// Multiplies the loss, so that gradients are not rounded to 0 in float16, and divides them before
+/// the step. A step whose gradients have become infinite or NaN is left out, and the scale
 /// becomes smaller. For Autocast with float16; bfloat16 has the range of float32 and needs none.
 ///
 /// The scale is a tree: state_dict(scaler) and training::Checkpoint save it. With
@@ -49,8 +49,8 @@ class GradScaler {
   /// Divides the gradients of the optimizer's parameters by the scale, in place, and notes whether
   /// all are finite. Waits for the devices.
   ///
-  /// Throws    ArgumentError if it was called for this optimizer since the last update(); DTypeError
-  ///           for a float16 gradient, which would lose what the scale has kept
+  /// Throws    ArgumentError if it was called for this optimizer since the last update();
+  ///           DTypeError for a float16 gradient, which would lose what the scale has kept
   template <class O> void unscale_(const O& optimizer) {
     if (options_.enabled) (void)unscale(&optimizer, optimizer.parameters());
   }
