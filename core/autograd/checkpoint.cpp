@@ -1,6 +1,6 @@
-// Activation checkpointing. During the first call of a function, each SavedTensor of its thread gets
-// a number instead of a tensor. When a node's backward asks for one, the function runs again, and
-// the SavedTensors of this second call, which come in the same order, pass their tensors on.
+// Activation checkpointing. During the first call of a function, each SavedTensor of its thread
+// gets a number instead of a tensor. When a node's backward asks for one, the function runs again,
+// and the SavedTensors of this second call, which come in the same order, pass their tensors on.
 #include <braid/core/checkpoint.hpp>
 
 #include <mutex>

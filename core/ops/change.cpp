@@ -22,7 +22,8 @@ const Tensor& ops::change(const char* op, const Tensor& t,
     if (recorded || !needs_grad({old})) return z;
     // The new values do not depend on the old ones. Views of t, or the tensor that t is a view of,
     // must learn that.
-    return record(op, {old}, z.clone(), [](const Tensor& dy) -> Grads { return {ops::zeros_as(dy)}; });
+    return record(op, {old}, z.clone(),
+                  [](const Tensor& dy) -> Grads { return {ops::zeros_as(dy)}; });
   };
   if (!needs_grad({t})) {
     const Tensor y = result(t);

@@ -11,10 +11,10 @@ namespace braid {
 ///
 /// 16 bits   matmul and what is made of it (mm, bmm, mv, dot, tensordot, einsum), linear,
 ///           linear_relu, conv1d, conv2d and their transposes, scaled_dot_product_attention
-/// float32   softmax, log_softmax, softplus, every loss, batch_norm, layer_norm, rms_norm, group_norm, exp,
-///           expm1, exp2, the logarithms, pow, rsqrt, reciprocal, tan and the other trigonometric
-///           and hyperbolic functions but sin, cos and tanh, erf and erfc, sum, prod, cumsum,
-///           cumprod, norm, logsumexp, lstm, gru and the other recurrent layers
+/// float32   softmax, log_softmax, softplus, every loss, batch_norm, layer_norm, rms_norm,
+///           group_norm, exp, expm1, exp2, the logarithms, pow, rsqrt, reciprocal, tan and the
+///           other trigonometric and hyperbolic functions but sin, cos and tanh, erf and erfc, sum,
+///           prod, cumsum, cumprod, norm, logsumexp, lstm, gru and the other recurrent layers
 /// Others    the dtype of their arguments; where these differ, the wider one
 ///
 /// Arguments are converted, and the gradients back, so parameters and their gradients stay float32.

@@ -23,8 +23,8 @@ namespace detail {
 /// other threads, which would not take part when the function is computed again.
 void refuse_in_checkpoint(const char* op);
 
-/// While it exists, tensors that ops of this thread save for backward are not kept. `again` computes
-/// them; with `history` set, the results are recorded for gradients of gradients.
+/// While it exists, tensors that ops of this thread save for backward are not kept. `again`
+/// computes them; with `history` set, the results are recorded for gradients of gradients.
 class CheckpointScope {
  public:
   explicit CheckpointScope(std::function<void()> again);
@@ -86,8 +86,8 @@ using Kept = std::conditional_t<std::is_same_v<std::decay_t<T>, Tensor>, KeptTen
 ///
 /// f, args   are kept until backward: of models and batches a copy that shares the tensors, of all
 ///           else, lambdas too, a plain copy. What a lambda refers to must live until then; the
-///           replicas of a DataParallel do. Both calls must do the same. Layers count as called once:
-///           the second call does not change BatchNorm's statistics
+///           replicas of a DataParallel do. Both calls must do the same. Layers count as called
+///           once: the second call does not change BatchNorm's statistics
 /// Returns   what f returns
 /// Gradient  as without checkpoint, to the last bit; also of higher order
 /// Throws    what f throws. backward() throws AutogradError if the second call saves other tensors

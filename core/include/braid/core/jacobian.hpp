@@ -84,7 +84,7 @@ struct Products {
                            const std::vector<Tensor>& vectors, bool create_graph);
 }  // namespace detail
 
-/// Returns f(inputs) and vᵀ J: the gradients of the sum of v · f(inputs) with respect to each input.
+/// Returns f(inputs) and vᵀ J: the gradients of the sum of v · f(inputs) by each input.
 ///
 /// v         one tensor for each output, of its shape and dtype; may be empty for one output of one
 ///           element, and is then 1
@@ -113,7 +113,8 @@ template <class F>
 /// gradient of the gradient, so every op of f must have gradients of second order.
 ///
 /// v         one tensor for each input, of its shape and dtype
-/// Returns, Throws    as vjp
+/// Returns   as vjp
+/// Throws    as vjp
 template <class F>
 [[nodiscard]] std::pair<std::vector<Tensor>, std::vector<Tensor>> jvp(
     F&& f, const std::vector<Tensor>& inputs, const std::vector<Tensor>& v,
@@ -128,8 +129,8 @@ template <class F>
   return {std::move(p.outputs.at(0)), std::move(p.products.at(0))};
 }
 
-/// Returns the Jacobian: the derivative of every element of the output with respect to every element
-/// of the input.
+/// Returns the Jacobian: the derivative of every element of the output by every element of the
+/// input.
 ///
 /// Shapes    output.shape + input.shape, for each pair of an output and an input: a Tensor for one
 ///           input and output; with a vector of inputs a vector of them; if f returns several
