@@ -204,8 +204,12 @@ TEST_CASE("in place: random values", "[inplace][random]") {
   CHECK_THROWS_TEXT(ArgumentError, "exponential_: expected lambda > 0*", x.exponential_(0));
   CHECK_THROWS_AS(ones({2}).requires_grad_().normal_(), AutogradError);
   const Tensor w = ones({2}).requires_grad_(), y = w * 2;
+  const Tensor part = y[0];
   y.uniform_();
-  CHECK_FALSE(y.requires_grad());
+  const Tensor both = (y * y).sum() + part * part;  // of the new values alone
+  const Tensor gradient =
+      grad(std::vector<Tensor>{both}, std::vector<Tensor>{w}, {}, false, false, true)[0];
+  CHECK((!gradient.defined() || list(gradient) == List{0, 0}));
 }
 
 TEST_CASE("in place: the shape changes, for all handles and in the graph", "[inplace][views]") {
