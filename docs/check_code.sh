@@ -69,7 +69,7 @@ if ((${#headers[@]} > 0)); then
       ++count
       defines = code[1] ~ /^(struct|class|template)/ && code[n] ~ /^}/
       defines = defines || code[1] ~ /^[A-Za-z_:<>]+ [a-z_]+\(.*\) (try )?[{]$/
-      printf "namespace example_%d {\n", count
+      printf "namespace example_%d {\nusing given::device;\n", count
       if (!defines) print "void example() {"
       printf "#line %d \"%s\"\n", first, FILENAME
       for (i = 1; i <= n; ++i) print code[i]

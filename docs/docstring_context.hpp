@@ -14,9 +14,11 @@ void evaluate(const Net& net);
 
 extern Tensor x, y, a, b, w, bias, mask, logits, labels, loss, tokens, images;
 extern std::vector<Tensor> weights, biases;
-extern Device device;
 extern std::int64_t epochs, batches;
 extern double validation_loss;
+
+// each example uses it: in the global namespace it would meet the function braid::device
+namespace given { extern Device device; }
 
 extern Net model;
 extern optim::SGD optimizer;

@@ -96,13 +96,13 @@ using Kept = std::conditional_t<std::is_same_v<std::decay_t<T>, Tensor>, KeptTen
 ///           AutogradError. Put checkpoint inside the replicas' module instead
 /// Source    Chen, Xu, Zhang, Guestrin 2016, Training Deep Nets with Sublinear Memory Cost
 ///
-///     struct Net : nn::Module {
-///       std::vector<Block> blocks = std::vector<Block>(12);
-///       Tensor operator()(Tensor x) const {
-///         for (const Block& block : blocks) x = checkpoint(block, x);
-///         return x;
+///     struct Encoder : nn::Module {
+///       std::vector<nn::TransformerEncoderLayer> layers;
+///       Tensor operator()(Tensor t) const {
+///         for (const auto& layer : layers) t = checkpoint(layer, t);
+///         return t;
 ///       }
-///       BRAID_FIELDS(blocks)
+///       BRAID_FIELDS(layers)
 ///     };
 template <class F, class... Args>
   requires std::is_invocable_v<const std::decay_t<F>&, const Args&...>

@@ -93,7 +93,7 @@ struct Products {
 /// Throws    ArgumentError for another number of inputs or vectors, ShapeError, DTypeError; also
 ///           DTypeError for an output that is not floating point
 ///
-///     const auto [y, gradient] = vjp([](const Tensor& t) { return exp(t); }, x, v);
+///     const auto [value, gradient] = vjp([](const Tensor& t) { return exp(t); }, x, y);
 template <class F>
 [[nodiscard]] std::pair<std::vector<Tensor>, std::vector<Tensor>> vjp(
     F&& f, const std::vector<Tensor>& inputs, const std::vector<Tensor>& v = {},
@@ -215,7 +215,7 @@ bool gradgradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs,
 ///           ArgumentError if no input requires a gradient
 ///
 ///     const Tensor x = randn({3}, {.dtype = DType::float64, .requires_grad = true});
-///     gradcheck([](const Tensor& t) { return my_op(t); }, {x});
+///     gradcheck([](const Tensor& t) { return t * exp(t); }, {x});
 template <class F>
 bool gradcheck(F&& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options = {}) {
   return detail::gradcheck(detail::tensor_function(f), inputs, options);

@@ -194,7 +194,7 @@ template <class M> void eval(M& m) { braid::set_training(m, false); }
 ///
 ///     const EvalGuard evaluating(model);
 ///     const NoGrad guard;
-///     const double right = accuracy(model, test_set);
+///     const Tensor scores = model(images);
 class EvalGuard {
  public:
   template <class M> explicit EvalGuard(M& m) : EvalGuard((check_tree<M>(), tree::flatten(m))) {

@@ -9,7 +9,7 @@ namespace braid {
 /// The bits that a and b both have, that one of them has, and that exactly one of them has. The
 /// operators &, | and ^ are the same.
 ///
-///     const Tensor inside = (x > 0) & (x < 1), odd = i & 1;
+///     const Tensor inside = (x > 0) & (x < 1), odd = tokens & 1;
 [[nodiscard]] Tensor bitwise_and(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor bitwise_or(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor bitwise_xor(const Tensor& a, const Tensor& b);
