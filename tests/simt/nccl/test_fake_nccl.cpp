@@ -15,7 +15,6 @@ using namespace braid::test;
 using parallel::nccl::Comm;
 using parallel::nccl::Config;
 using parallel::nccl::Functions;
-using parallel::nccl::kFloat32;
 using parallel::nccl::UniqueId;
 
 namespace {
@@ -86,7 +85,7 @@ struct Side {
   }
   int all_reduce(Comm comm, std::size_t rank, std::size_t count = 8, std::size_t on = 99) const {
     void* const data = x[rank].id()->data();
-    return functions().all_reduce(data, data, count, kFloat32, 0, comm,
+    return functions().all_reduce(data, data, count, parallel::nccl::kFloat32, 0, comm,
                                   stream(on == 99 ? rank : on));
   }
 };
@@ -221,8 +220,8 @@ TEST_CASE("fake NCCL: nobody waits for a rank whose numbers it does not need", "
     (void)f.group_start();
     for (std::size_t rank = 0; rank < 2; ++rank) {
       void* const data = side.x[rank].id()->data();
-      (void)f.reduce(data, rank == 0 ? data : nullptr, 8, kFloat32, 0, 0, comms[rank],
-                     side.stream(rank));
+      (void)f.reduce(data, rank == 0 ? data : nullptr, 8, parallel::nccl::kFloat32, 0, 0,
+                     comms[rank], side.stream(rank));
     }
     (void)f.group_end();
     for (const Comm comm : comms) (void)settled(comm);
