@@ -51,7 +51,7 @@ TEST_CASE("composed: elementwise", "[composed]") {
 
 TEST_CASE("composed: gradients", "[composed][gradients]") {
   CHECK(gradient_at([](T x) { return softshrink(x); }, {-2, 0.25, 2}) == List{1, 0, 1});
-  CHECK(gradient_at([](T x) { return hypot(x, tensor({4.0}, kFloat64)); }, {3})[0] == Approx(0.6));
+  CHECK(gradient_at([](T x) { return hypot(x, full_like(x, 4)); }, {3})[0] == Approx(0.6));
   CHECK(gradient_at([](T x) { return glu(x); }, {1, 0}) == List{0.5, 0.25});
   CHECK(gradient_at([](T x) { return nan_to_num(x, 0); }, {kNan, 2}) == List{0, 1});
   CHECK(gradient_at([](T x) { return diff(x); }, {1, 5, 9}) == List{-1, 0, 1});
