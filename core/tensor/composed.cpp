@@ -137,26 +137,18 @@ ValuesIndices kthvalue(const Tensor& x, std::int64_t k, std::int64_t dim, bool k
   return {chosen(all.values), chosen(all.indices)};
 }
 Tensor msort(const Tensor& x) { return sort(x, 0).values; }
-Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta,
-             const Scalar& alpha) {
-  return add(x * beta, mm(a, b), alpha);
-}
-Tensor addmv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta,
-             const Scalar& alpha) {
-  return add(x * beta, mv(a, b), alpha);
-}
-Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta,
-            const Scalar& alpha) {
-  return add(x * beta, outer(a, b), alpha);
-}
-Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta,
-               const Scalar& alpha) {
-  return add(x * beta, bmm(a, b), alpha);
-}
-Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta,
-              const Scalar& alpha) {
-  return add(x * beta, sum(bmm(a, b), 0), alpha);
-}
+// beta x + alpha times a product of a and b
+#define BRAID_ADDED(name, product)                                                   \
+  Tensor name(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta, \
+              const Scalar& alpha) {                                                 \
+    return add(x * beta, product, alpha);                                            \
+  }
+BRAID_ADDED(addmm, mm(a, b))
+BRAID_ADDED(addmv, mv(a, b))
+BRAID_ADDED(addr, outer(a, b))
+BRAID_ADDED(baddbmm, bmm(a, b))
+BRAID_ADDED(addbmm, sum(bmm(a, b), 0))
+#undef BRAID_ADDED
 Tensor inner(const Tensor& a, const Tensor& b) {
   return a.dim() == 0 || b.dim() == 0 ? a * b : tensordot(a, b, IntList(-1), IntList(-1));
 }

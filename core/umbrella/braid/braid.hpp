@@ -63,6 +63,7 @@
 #include <braid/core/storage.hpp>
 #include <braid/core/stream.hpp>
 #include <braid/core/tensor.hpp>
+#include <braid/core/tensor_impl.hpp>
 #include <braid/core/trace.hpp>
 #include <braid/core/tree.hpp>
 #include <braid/core/version.hpp>

@@ -12,6 +12,7 @@
 // `namespace torch = braid;`.
 namespace braid {
 
+/// LibTorch's names of the types DType, IntList, GradMode and NoGrad.
 using ScalarType = DType;
 using Dtype = DType;
 using IntArrayRef = IntList;
@@ -20,13 +21,20 @@ using std::optional;
 using AutoGradMode = GradMode;
 using NoGradGuard = NoGrad;
 
+/// The dtype in which an op combines tensors of two dtypes, and of two tensors. Unlike PyTorch's, a
+/// tensor without dimensions counts as any other.
 [[nodiscard]] inline DType promote_types(DType a, DType b) noexcept { return promote(a, b); }
 [[nodiscard]] inline DType result_type(const Tensor& a, const Tensor& b) {
   return promote(a.dtype(), b.dtype());
 }
+/// float32: the dtype of factories that are given none. It cannot be changed.
 [[nodiscard]] inline DType get_default_dtype() noexcept { return DType::float32; }
+/// num_threads()
 [[nodiscard]] inline int get_num_threads() { return num_threads(); }
 
+/// The dtypes and device types.
+///
+///     const Tensor whole = zeros({2, 3}, kInt64), half = randn({2, 3}).to(kFloat16);
 inline constexpr DType kBool = DType::bool_, kByte = DType::uint8, kUInt8 = DType::uint8,
                        kInt = DType::int32, kInt32 = DType::int32, kLong = DType::int64,
                        kInt64 = DType::int64, kHalf = DType::float16, kFloat16 = DType::float16,

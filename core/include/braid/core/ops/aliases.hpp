@@ -4,9 +4,11 @@
 #include <braid/core/ops/matmul.hpp>
 #include <braid/core/ops/shape.hpp>
 
-// Second names that PyTorch has for functions of Braid. Each is the function that it calls.
+// Second names that PyTorch has for functions of Braid. Each calls that function: shapes, dtypes,
+// devices, gradients and errors are those of its documentation; the errors have its name.
 namespace braid {
 
+/// abs, neg, trunc, and the inverse functions asin, acos, atan, asinh, acosh, atanh and atan2.
 [[nodiscard]] Tensor absolute(const Tensor& x);
 [[nodiscard]] Tensor negative(const Tensor& x);
 [[nodiscard]] Tensor fix(const Tensor& x);
@@ -18,9 +20,11 @@ namespace braid {
 [[nodiscard]] Tensor arctanh(const Tensor& x);
 [[nodiscard]] Tensor arctan2(const Tensor& a, const Tensor& b);
 
+/// sub
 [[nodiscard]] Tensor subtract(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 [[nodiscard]] Tensor subtract(const Tensor& a, const Scalar& b);
 
+/// mul, div, ne, lt, le, gt and ge, with a tensor or a number.
 #define BRAID_ALIAS(alias)                                      \
   [[nodiscard]] Tensor alias(const Tensor& a, const Tensor& b); \
   [[nodiscard]] Tensor alias(const Tensor& a, const Scalar& b);
@@ -34,6 +38,7 @@ BRAID_ALIAS(greater)
 BRAID_ALIAS(greater_equal)
 #undef BRAID_ALIAS
 
+/// clamp, outer, movedim, transpose, split and cat.
 [[nodiscard]] Tensor clip(const Tensor& x, const std::optional<Scalar>& min,
                           const std::optional<Scalar>& max = {});
 [[nodiscard]] Tensor ger(const Tensor& a, const Tensor& b);

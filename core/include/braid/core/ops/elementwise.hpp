@@ -1,6 +1,7 @@
 #pragma once
 
-// All elementwise operations, except activations.
+/// \file All elementwise operations, except activations. Each header documents shapes, dtypes,
+/// gradients and errors of its functions.
 #include <braid/core/ops/binary.hpp>
 #include <braid/core/ops/bitwise.hpp>
 #include <braid/core/ops/compare.hpp>

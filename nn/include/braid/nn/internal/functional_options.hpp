@@ -37,38 +37,27 @@ namespace nn::functional {
     return *this;                               \
   }
 
-#define BRAID_CONV(Name, Options, Size)      \
-  struct Name : Options {                    \
-    using Base = Options;                    \
-    Tensor bias_ = {};                       \
-    BRAID_SETTER(Name, Size, stride)         \
-    BRAID_SETTER(Name, ConvPadding, padding) \
-    BRAID_SETTER(Name, Size, dilation)       \
-    BRAID_SETTER(Name, std::int64_t, groups) \
-    Name& bias(const Tensor& value) {        \
-      bias_ = value;                         \
-      return *this;                          \
-    }                                        \
+// `More`: setters that only the transposed ones have
+#define BRAID_CONV(Name, Options, Size, Padding, More) \
+  struct Name : Options {                              \
+    using Base = Options;                              \
+    Tensor bias_ = {};                                 \
+    BRAID_SETTER(Name, Size, stride)                   \
+    BRAID_SETTER(Name, Padding, padding)               \
+    BRAID_SETTER(Name, Size, dilation)                 \
+    BRAID_SETTER(Name, std::int64_t, groups)           \
+    More Name& bias(const Tensor& value) {             \
+      bias_ = value;                                   \
+      return *this;                                    \
+    }                                                  \
   };
-BRAID_CONV(Conv1dFuncOptions, Conv1dOptions, std::int64_t)
-BRAID_CONV(Conv2dFuncOptions, Conv2dOptions, Size2)
-#undef BRAID_CONV
-#define BRAID_CONV(Name, Options, Size)      \
-  struct Name : Options {                    \
-    using Base = Options;                    \
-    Tensor bias_ = {};                       \
-    BRAID_SETTER(Name, Size, stride)         \
-    BRAID_SETTER(Name, Size, padding)        \
-    BRAID_SETTER(Name, Size, output_padding) \
-    BRAID_SETTER(Name, Size, dilation)       \
-    BRAID_SETTER(Name, std::int64_t, groups) \
-    Name& bias(const Tensor& value) {        \
-      bias_ = value;                         \
-      return *this;                          \
-    }                                        \
-  };
-BRAID_CONV(ConvTranspose1dFuncOptions, ConvTranspose1dOptions, std::int64_t)
-BRAID_CONV(ConvTranspose2dFuncOptions, ConvTranspose2dOptions, Size2)
+#define BRAID_CONV_TRANSPOSE(Name, Options, Size) \
+  BRAID_CONV(Name, Options, Size, Size, BRAID_SETTER(Name, Size, output_padding))
+BRAID_CONV(Conv1dFuncOptions, Conv1dOptions, std::int64_t, ConvPadding, )
+BRAID_CONV(Conv2dFuncOptions, Conv2dOptions, Size2, ConvPadding, )
+BRAID_CONV_TRANSPOSE(ConvTranspose1dFuncOptions, ConvTranspose1dOptions, std::int64_t)
+BRAID_CONV_TRANSPOSE(ConvTranspose2dFuncOptions, ConvTranspose2dOptions, Size2)
+#undef BRAID_CONV_TRANSPOSE
 #undef BRAID_CONV
 
 #define BRAID_POOL(Name, Options, Size)             \
