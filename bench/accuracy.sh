@@ -73,6 +73,23 @@ start=$SECONDS
 value=$(figure gpt gpt '^([0-9.]+) bits per character')
 row "gpt.cpp, bits per character" "$value" "<" 2.6 - $((SECONDS - start))
 start=$SECONDS
+for form in plain autocast recompute; do  # 200 steps each
+  option=()
+  [[ $form == plain ]] || option=(--$form)
+  began=$EPOCHREALTIME
+  bits=$(figure "gpt-$form" gpt '^([0-9.]+) bits per character' --characters 228000 --epochs 1 \
+    --layers 8 --length 1 "${option[@]}")
+  peak=$(sed -nE 's/^.* trained in ([0-9]+) MiB$/\1/p' "$logs/gpt-$form.txt")
+  seconds=$(awk "BEGIN { print $EPOCHREALTIME - $began }")
+  echo "$form $bits $peak $seconds"
+done >"$logs/gpt-forms.txt"
+ratio() { awk -v form="$1" -v k="$2" '{ v[$1] = $k } END { printf "%.3f", v[form] / v["plain"] }' \
+  "$logs/gpt-forms.txt"; }
+difference=$(awk "BEGIN { d = $(ratio autocast 2) - 1; printf \"%.3f\", d < 0 ? -d : d }")
+row "gpt.cpp, 200 steps, bfloat16 off float32 by" "$difference" "<=" 0.01 - $((SECONDS - start))
+row "gpt.cpp, 200 steps, recompute: memory ratio" "$(ratio recompute 3)" "<=" 0.5 - 0
+row "gpt.cpp, 200 steps, recompute: time ratio" "$(ratio recompute 4)" "<=" 1.4 - 0
+start=$SECONDS
 for seed in 0 1 2; do
   figure "dqn-$seed" dqn '^mean of 100 new episodes: ([0-9.]+)' --seed "$seed"
 done | sort -n >"$logs/dqn.txt"

@@ -17,6 +17,7 @@ struct Options : training::Options {
                length = 300, top_k = 20;
   double temperature = 0.8, bar = 2.6;
   std::string prompt = "the ";
+  bool autocast = false, recompute = false;
 };
 
 /// Causal self-attention, then a feed-forward network; both are added to the residual stream.
@@ -46,11 +47,13 @@ struct GPT : nn::Module {
   std::vector<Block> blocks;
   nn::LayerNorm norm;
   nn::Linear head;
+  bool recompute;
   GPT(std::int64_t vocabulary, const Options& o)
       : characters(vocabulary, o.width),
         positions(o.context, o.width),
         norm(o.width),
-        head(o.width, vocabulary) {
+        head(o.width, vocabulary),
+        recompute(o.recompute) {
     for (std::int64_t i = 0; i < o.layers; ++i) blocks.emplace_back(o.width);
     const NoGrad guard;
     nn::init::normal_(characters.weight, 0, 0.5);
@@ -60,7 +63,8 @@ struct GPT : nn::Module {
   // [batch, positions] -> [batch, positions, vocabulary]
   Tensor operator()(const Tensor& text) const {
     Tensor h = characters(text) + positions.weight.narrow(0, 0, text.size(1));
-    for (const Block& block : blocks) h = block(h);
+    // checkpoint keeps only the input of a block, and runs the block again in the backward
+    for (const Block& block : blocks) h = recompute ? checkpoint(block, h) : block(h);
     return head(norm(h));
   }
   BRAID_FIELDS(characters, positions, blocks, norm, head)
@@ -125,7 +129,10 @@ bool run(const Options& options) {
   if (options.resume) checkpoint.load_latest();
 
   for (auto& batch : training::progress(loader, options, checkpoint)) {
-    const Tensor loss = loss_of(model, batch);
+    const Tensor loss = [&] {
+      const Autocast mixed(DType::bfloat16, options.autocast);  // for the forward only
+      return loss_of(model, batch);
+    }();
     optimizer.zero_grad();
     loss.backward();
     optim::clip_grad_norm_(weights, 1);
@@ -135,11 +142,12 @@ bool run(const Options& options) {
     if (batch.is_last_of_epoch()) checkpoint.save();
   }
   if (training::stop_requested() != 0) return false;
+  const std::size_t peak = memory_stats(best_device()).peak;
   eval(model);
   const double bits = bits_per_character(model, unseen);
   print(vocabulary.decode(write(model, prompt.to(best_device()), options)));
-  std::printf("%.3f bits per character on %d unseen ones\n", bits,
-              static_cast<int>(unseen.size() * options.context));
+  std::printf("%.3f bits per character on %d unseen ones, trained in %d MiB\n", bits,
+              static_cast<int>(unseen.size() * options.context), static_cast<int>(peak >> 20));
   return bits < options.bar;
 }
 
@@ -152,6 +160,9 @@ int main(int argc, char** argv) {
          {"layers", "N", "of the network", &options.layers, 1},
          {"width", "N", "numbers that stand for a character; a multiple of 4", &options.width, 4},
          {"context", "N", "characters that it looks back", &options.context, 1},
+         {"autocast", "", "products in bfloat16", &options.autocast},
+         {"recompute", "", "less memory: blocks are computed again in the backward",
+          &options.recompute},
          {"prompt", "TEXT", "what to go on with, after training", &options.prompt},
          {"length", "N", "characters to write", &options.length},
          {"temperature", "X",
