@@ -9,6 +9,7 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/hooks.hpp>
+#include <braid/core/ops/binary.hpp>
 
 namespace braid {
 namespace detail {
@@ -68,6 +69,8 @@ Tensor run_hooks(const void* owner, std::uint32_t output_nr, Tensor gradient) {
                               " on ", other.device()));
     gradient = std::move(other);
   }
+  for (const auto& hook : hooks_of(owner, output_nr, HookKind::retained))
+    (void)hook->function(gradient);
   return gradient;
 }
 
@@ -150,6 +153,61 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) cons
   impl_->hooked = true;
   return handle;
 }
+
+namespace {
+
+/// The tensor that retain_grad was called for, as long as it exists.
+struct Retaining {
+  std::mutex mutex;
+  TensorImpl* tensor;
+};
+
+/// Held by the tensor's own entry in the table, which ends with the tensor.
+struct EndOfTensor {
+  explicit EndOfTensor(std::shared_ptr<Retaining> r) noexcept : retaining(std::move(r)) {}
+  EndOfTensor(const EndOfTensor&) = delete;
+  EndOfTensor& operator=(const EndOfTensor&) = delete;
+  ~EndOfTensor() {
+    const std::lock_guard lock(retaining->mutex);
+    retaining->tensor = nullptr;
+  }
+  std::shared_ptr<Retaining> retaining;
+};
+
+}  // namespace
+
+bool Tensor::retains_grad() const {
+  const TensorImpl& t = detail::defined(impl_);
+  return t.hooked && !detail::hooks_of(&t, 0, detail::HookKind::retained).empty();
+}
+
+const Tensor& Tensor::retain_grad() const {
+  if (!requires_grad())
+    throw AutogradError(
+        str("retain_grad: expected a tensor that requires a gradient, got one of shape ", shape(),
+            " that does not"));
+  autograd::Node* const node = is_leaf() ? nullptr : impl_->grad_fn.get();
+  if (!node || retains_grad()) return *this;
+  const auto retaining = std::make_shared<Retaining>();
+  retaining->tensor = impl_.get();
+  (void)detail::add_hook(
+      node, impl_->output_nr, detail::HookKind::retained, [retaining](const Tensor& gradient) {
+        const std::lock_guard lock(retaining->mutex);
+        if (TensorImpl* const t = retaining->tensor) {
+          const Tensor before(t->grad);
+          t->grad = (before.defined() ? before + gradient : gradient.clone()).impl();
+        }
+        return Tensor();
+      });
+  node->set_hooked();
+  const auto end = std::make_shared<EndOfTensor>(retaining);
+  (void)detail::add_hook(impl_.get(), 0, detail::HookKind::retained,
+                         [end](const Tensor&) { return Tensor(); });
+  impl_->hooked = true;
+  return *this;
+}
+
+const autograd::Node* Tensor::grad_fn() const { return is_leaf() ? nullptr : impl_->grad_fn.get(); }
 
 HookHandle Tensor::register_post_accumulate_grad_hook(
     std::function<void(const Tensor&)> hook) const {

@@ -9,10 +9,12 @@
 // Hooks are rare. So a node or a tensor has only a flag, and the hooks are in a separate table.
 namespace braid::detail {
 
-enum class HookKind : std::uint8_t { gradient, accumulated };
+/// retained: of a node, it adds to the grad() of a tensor that the node made; of that tensor, it
+/// ends with it.
+enum class HookKind : std::uint8_t { gradient, accumulated, retained };
 
 /// Calls the gradient hooks of an owner (a Node, or the TensorImpl of a leaf) in the order of
-/// registration, and returns the resulting gradient. Holds no lock during the calls. Passes on what
+/// registration, then those of retain_grad, and returns the resulting gradient. Holds no lock during the calls. Passes on what
 /// a hook throws. Throws AutogradError if a replacement differs in shape, dtype or device.
 [[nodiscard]] Tensor run_hooks(const void* owner, std::uint32_t output_nr, Tensor gradient);
 /// Calls the leaf's hooks for accumulated gradients.

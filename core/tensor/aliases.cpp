@@ -1,5 +1,7 @@
 // PyTorch's second names, and the members with a _ as functions.
 #include <braid/core/ops/aliases.hpp>
+
+#include <braid/core/ops/composed.hpp>
 #include <braid/core/ops/in_place.hpp>
 
 namespace braid {
@@ -23,6 +25,16 @@ Tensor clamp_(const Tensor& x, const std::optional<Scalar>& min, const std::opti
 #define BRAID_ALIAS(alias, name)                                        \
   Tensor alias(const Tensor& a, const Tensor& b) { return name(a, b); } \
   Tensor alias(const Tensor& a, const Scalar& b) { return name(a, b); }
+Tensor divide(const Tensor& a, const Tensor& b, std::string_view rounding_mode) {
+  return div(a, b, rounding_mode);
+}
+Tensor divide(const Tensor& a, const Scalar& b, std::string_view rounding_mode) {
+  return div(a, b, rounding_mode);
+}
+Tensor conj(const Tensor& x) { return x; }
+Tensor conj_physical(const Tensor& x) { return x; }
+Tensor resolve_conj(const Tensor& x) { return x; }
+Tensor resolve_neg(const Tensor& x) { return x; }
 BRAID_ALIAS(multiply, mul)
 BRAID_ALIAS(divide, div)
 BRAID_ALIAS(true_divide, div)

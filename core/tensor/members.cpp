@@ -2,11 +2,13 @@
 // names for properties and conversions.
 #include <braid/core/error.hpp>
 #include <braid/core/ops/activation.hpp>
+#include <braid/core/ops/aliases.hpp>
 #include <braid/core/ops/composed.hpp>
 #include <braid/core/ops/diagonal.hpp>
 #include <braid/core/ops/gather.hpp>
 #include <braid/core/ops/index.hpp>
 #include <braid/core/ops/masks.hpp>
+#include <braid/core/ops/parts.hpp>
 #include <braid/core/ops/rearrange.hpp>
 #include <braid/core/ops/reduce.hpp>
 #include <braid/core/ops/scan.hpp>
@@ -136,6 +138,9 @@ Tensor Tensor::mT() const {
   if (dim() < 2) throw ShapeError(str("mT: expected at least 2 dimensions, got ", shape()));
   return transpose(-2, -1);
 }
+Tensor Tensor::mH() const { return mT(); }
+Tensor Tensor::matrix_H() const { return H(); }
+Tensor Tensor::numpy_T() const { return T(); }
 Tensor Tensor::H() const {
   if (dim() != 2) throw ShapeError(str("H: expected a matrix, got ", shape()));
   return transpose(0, 1);

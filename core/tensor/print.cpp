@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
 #include <braid/core/ops/join.hpp>
+#include <braid/core/print.hpp>
 #include <braid/core/tensor.hpp>
 
 // Prints tensors as PyTorch does (by the rules of its torch/_tensor_str.py), but in Braid's
@@ -17,46 +19,51 @@
 namespace braid {
 namespace {
 
-constexpr int kPrecision = 4;
-constexpr std::int64_t kSummariseAbove = 1000;  // elements
-constexpr std::int64_t kEdge = 3;               // items shown at both ends of a summarised dim
-constexpr std::size_t kLineWidth = 80;
 constexpr std::string_view kPrefix = "tensor(";
+
+std::mutex options_mutex;
+PrintOptions& shared_options() {
+  static PrintOptions& options = *new PrintOptions;
+  return options;
+}
 
 /// The elements to be printed, in host memory. A summarised dim has only its edges.
 struct Elements {
+  PrintOptions options;
   Tensor host;  // keeps the memory alive
   const char* data = nullptr;
   DType dtype = DType::float32;
   int rank = 0;
   std::int64_t shown[kMaxRank] = {};  // items printed along a dim
-  // elements left out after the first kEdge items, 0 if none are
+  // elements left out after the first edgeitems items, 0 if none are
   std::int64_t jump[kMaxRank] = {};
   std::int64_t stride[kMaxRank] = {};  // in elements
-  bool elided[kMaxRank] = {};          // `...` is printed after the first kEdge items
+  bool elided[kMaxRank] = {};          // `...` is printed after the first edgeitems items
 
   [[nodiscard]] std::int64_t step(int dim, std::int64_t i) const {
-    return (i < kEdge ? i : i + jump[dim]) * stride[dim];
+    return (i < options.edgeitems ? i : i + jump[dim]) * stride[dim];
   }
 };
 
 Elements elements_of(const Tensor& t) {
   const NoGrad guard;
   Elements e;
+  e.options = get_printoptions();
+  const std::int64_t edge = e.options.edgeitems;
   e.rank = t.dim();
   e.dtype = t.dtype();
-  const bool summarise = t.numel() > kSummariseAbove;
+  const bool summarise = t.numel() > e.options.threshold;
   for (int d = 0; d < e.rank; ++d) {
     const std::int64_t size = t.shape()[d];
-    e.elided[d] = summarise && size > 2 * kEdge;
-    e.shown[d] = e.elided[d] ? 2 * kEdge : size;
+    e.elided[d] = summarise && size / 2 >= edge && size > 2 * edge;
+    e.shown[d] = e.elided[d] ? 2 * edge : size;
     e.jump[d] = size - e.shown[d];
   }
   e.host = t;
   if (t.device().type() != DeviceType::cpu) {  // cut first, so that little is transferred
     for (int d = 0; d < e.rank; ++d) {
       if (!e.elided[d]) continue;
-      e.host = cat({e.host.narrow(d, 0, kEdge), e.host.narrow(d, t.shape()[d] - kEdge, kEdge)}, d);
+      e.host = cat({e.host.narrow(d, 0, edge), e.host.narrow(d, t.shape()[d] - edge, edge)}, d);
       e.jump[d] = 0;
     }
     e.host = e.host.to(Device("cpu"));
@@ -96,7 +103,7 @@ void for_each_offset(const Elements& e, int dim, std::int64_t offset, const F& f
 /// Uses to_chars instead of printf, so that the decimal point does not depend on the locale.
 std::string number(double value, std::chars_format format, int precision) {
   if (std::isnan(value)) return "nan";
-  char text[512];  // DBL_MAX has 309 digits
+  char text[512];  // DBL_MAX has 309 digits, and precision is at most 100
   const std::to_chars_result end =
       std::to_chars(text, text + sizeof text, value, format, precision);
   return {text, end.ptr};
@@ -135,8 +142,10 @@ class Format {
       largest = std::max(largest, std::abs(value));
       whole = whole && value == std::ceil(value);
     });
+    if (elements_.options.sci_mode) scientific_ = *elements_.options.sci_mode;
     if (largest == 0) return;  // only zeros, infinities and NaN
     whole_ = whole;
+    if (elements_.options.sci_mode) return;
     scientific_ = largest / smallest > 1000 || largest > 1e8 || (!whole && smallest < 1e-4);
   }
 
@@ -145,8 +154,9 @@ class Format {
       return integer_at(elements_, offset) != 0 ? "true" : "false";
     if (!is_floating(elements_.dtype)) return std::to_string(integer_at(elements_, offset));
     const double value = floating_at(elements_, offset);
-    if (scientific_) return number(value, std::chars_format::scientific, kPrecision);
-    if (!whole_) return number(value, std::chars_format::fixed, kPrecision);
+    const int precision = elements_.options.precision;
+    if (scientific_) return number(value, std::chars_format::scientific, precision);
+    if (!whole_) return number(value, std::chars_format::fixed, precision);
     return number(value, std::chars_format::fixed, 0) + (std::isfinite(value) ? "." : "");
   }
 
@@ -159,8 +169,9 @@ class Format {
 void write_row(std::string& out, const Elements& e, const Format& format, std::int64_t offset,
                std::size_t indent) {
   const int dim = e.rank - 1;
+  const auto columns = static_cast<std::size_t>(e.options.linewidth);
   const std::size_t per_line =
-      std::max<std::size_t>(1, (kLineWidth - std::min(indent, kLineWidth)) / (format.width() + 2));
+      std::max<std::size_t>(1, (columns - std::min(indent, columns)) / (format.width() + 2));
   std::size_t written = 0;
   const auto separate = [&] {
     if (written != 0 && written % per_line == 0) out.append(",\n").append(indent + 1, ' ');
@@ -169,7 +180,7 @@ void write_row(std::string& out, const Elements& e, const Format& format, std::i
   };
   out += '[';
   for (std::int64_t i = 0; i < e.shown[dim]; ++i) {
-    if (e.elided[dim] && i == kEdge) {
+    if (e.elided[dim] && i == e.options.edgeitems) {
       separate();
       out += " ...";
     }
@@ -190,7 +201,7 @@ void write_block(std::string& out, const Elements& e, const Format& format, int 
   out += '[';
   for (std::int64_t i = 0; i < e.shown[dim]; ++i) {
     if (i != 0) separate();
-    if (e.elided[dim] && i == kEdge) {
+    if (e.elided[dim] && i == e.options.edgeitems) {
       out += "...";
       separate();
     }
@@ -202,12 +213,13 @@ void write_block(std::string& out, const Elements& e, const Format& format, int 
 /// Appends `, suffix`, on a new line if the last line would become too long.
 class Suffixes {
  public:
-  explicit Suffixes(std::string& out) : out_(out) {
+  Suffixes(std::string& out, std::int64_t columns)
+      : out_(out), columns_(static_cast<std::size_t>(columns)) {
     const std::size_t newline = out.rfind('\n');
     last_line_ = newline == std::string::npos ? out.size() + 2 : out.size() - newline + 1;
   }
   void add(const std::string& suffix) {
-    if (last_line_ + suffix.size() + 2 > kLineWidth) {
+    if (last_line_ + suffix.size() + 2 > columns_) {
       out_.append(",\n").append(kPrefix.size(), ' ').append(suffix);
       last_line_ = kPrefix.size() + suffix.size();
     } else {
@@ -218,10 +230,28 @@ class Suffixes {
 
  private:
   std::string& out_;
-  std::size_t last_line_;
+  std::size_t columns_, last_line_;
 };
 
 }  // namespace
+
+PrintOptions get_printoptions() {
+  const std::lock_guard lock(options_mutex);
+  return shared_options();
+}
+
+void set_printoptions(const PrintOptions& o) {
+  if (o.precision < 0 || o.precision > 100)
+    throw ArgumentError(str("set_printoptions: expected 0 <= precision <= 100, got ", o.precision));
+  if (o.threshold < 0)
+    throw ArgumentError(str("set_printoptions: expected threshold >= 0, got ", o.threshold));
+  if (o.edgeitems < 1)
+    throw ArgumentError(str("set_printoptions: expected edgeitems >= 1, got ", o.edgeitems));
+  if (o.linewidth < 1)
+    throw ArgumentError(str("set_printoptions: expected linewidth >= 1, got ", o.linewidth));
+  const std::lock_guard lock(options_mutex);
+  shared_options() = o;
+}
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t) {
   if (!t.defined()) return out << "undefined";
@@ -235,7 +265,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& t) {
     if (e.rank == 0) text += format.padded(0);
     else write_block(text, e, format, 0, 0, kPrefix.size());
   }
-  Suffixes suffixes(text);
+  Suffixes suffixes(text, get_printoptions().linewidth);
   if (t.device() != Device()) suffixes.add(str("device='", t.device(), "'"));
   if (empty && t.dim() != 1) suffixes.add(str("size=", t.shape()));
   // An empty tensor has no elements that show its dtype.

@@ -1,5 +1,7 @@
 // Tests of the functions of ops/composed.hpp, of in-place members that need no function, and of
 // LibTorch's names of properties and conversions.
+#include <algorithm>
+
 #include "shorthand.hpp"
 
 namespace braid::test::on_device {
@@ -247,6 +249,56 @@ TEST_CASE("names: new tensors like this one", "[names]") {
   CHECK((x.new_zeros({3}).dtype() == kInt32 && x.new_zeros({3}).device() == here()));
   CHECK(list(x.new_full({2}, 7, kFloat64)) == List{7, 7});
   CHECK((x.new_ones(4).numel() == 4 && x.new_empty({2, 2}, kBool).dtype() == kBool));
+}
+
+TEST_CASE("parts: split, replaced, turned", "[composed]") {
+  const Tensor m = tensor({{1, 2, 3}, {4, 5, 6}}), v = tensor({1, 2, 3, 4, 5});
+  const auto parts = tensor_split(v, 3), cut = v.tensor_split({1, 4});
+  check_whole({{parts[0], {1, 2}},
+               {parts[1], {3, 4}},
+               {parts[2], {5}},
+               {cut[0], {1}},
+               {cut[1], {2, 3, 4}},
+               {cut[2], {5}},
+               {m.vsplit(2)[1], {4, 5, 6}},
+               {m.hsplit(3)[2], {3, 6}},
+               {v.hsplit(5)[4], {5}},
+               {m.unsqueeze(0).dsplit(3)[1], {2, 5}},
+               {m.index_copy(1, tensor({2, 0}), tensor({{7, 8}, {9, 0}})), {8, 2, 7, 0, 5, 9}},
+               {m.index_fill(1, tensor({2, 0}), 7), {7, 2, 7, 7, 5, 7}},
+               {select_scatter(m, tensor({7, 8}), 1, -1), {1, 2, 7, 4, 5, 8}},
+               {slice_scatter(m, tensor({{7, 8, 9}}), 0, 1), {1, 2, 3, 7, 8, 9}},
+               {diagonal_scatter(m, tensor({7, 8})), {7, 2, 3, 4, 8, 6}},
+               {m.take_along_dim(tensor({5, 0})), {6, 1}},
+               {rot90(m), {3, 6, 2, 5, 1, 4}},
+               {rot90(m, 2), {6, 5, 4, 3, 2, 1}},
+               {rot90(m, -1), {4, 1, 5, 2, 6, 3}},
+               {rot90(m, 1, {1, 0}), {4, 1, 5, 2, 6, 3}},
+               {m.sum_to_size({1, 3}), {5, 7, 9}},
+               {m.sum_to_size({3}), {5, 7, 9}},
+               {m.sum_to_size({2, 1}), {6, 15}},
+               {tensor({{0, 1}, {1, 0}}).nonzero_numpy()[1], {1, 0}},
+               {m.slice(1, 1), {2, 3, 5, 6}},
+               {m.clone().swapaxes_(0, 1), {1, 4, 2, 5, 3, 6}},
+               {m.mH(), {1, 4, 2, 5, 3, 6}},
+               {m.conj(), {1, 2, 3, 4, 5, 6}},
+               {m.clone().index_fill_(0, tensor({1}), 0), {1, 2, 3, 0, 0, 0}}});
+  CHECK(rot90(m).shape() == Shape{3, 2});
+  CHECK(
+      gradient_at([](T x) { return index_copy(x, 0, argsort(x.slice(0, 0, 1)), x.slice(0, 1, 2)); },
+                  {1, 5, 9}) == List{0, 2, 1});
+  CHECK(gradient_at([](T x) { return rot90(x.reshape({1, 3})) * x.reshape({3, 1}); }, {1, 5, 9}) ==
+        List{18, 10, 2});
+  CHECK_THROWS_TEXT(ArgumentError, "tensor_split: expected sections >= 1, got 0",
+                    (void)tensor_split(v, 0));
+  CHECK_THROWS_TEXT(ArgumentError, "hsplit: expected sections that divide 3, got 2",
+                    (void)hsplit(m, 2));
+  CHECK_THROWS_AS((void)dsplit(m, 1), ShapeError);
+  CHECK_THROWS_AS((void)vsplit(v, 1), ShapeError);
+  CHECK_THROWS_AS((void)index_copy(m, 1, tensor({0}), m), ShapeError);
+  CHECK_THROWS_AS((void)rot90(m, 1, {0, 0}), ArgumentError);
+  CHECK_THROWS_AS((void)m.sum_to_size({2}), ShapeError);
+  CHECK_THROWS_AS((void)tensor_split(v, 2, 1), IndexError);
 }
 
 }  // namespace braid::test::on_device

@@ -232,4 +232,28 @@ TEST_CASE("hooks: no lock is held while one runs", "[autograd][hooks]") {
   CHECK(x.grad().item<double>() == 4);
 }
 
+TEST_CASE("retain_grad: a result has a gradient too", "[autograd][hooks]") {
+  const Tensor x = leaf({1.0, 2.0}), y = x * 3.0;
+  CHECK((std::string(y.grad_fn()->name()) == "mul" && x.grad_fn() == nullptr));
+  CHECK((!y.retains_grad() && &y.retain_grad() == &y && y.retains_grad()));
+  y.retain_grad();                           // once only
+  CHECK((!x.retain_grad().retains_grad()));  // a leaf has its gradient anyway
+  y.register_hook([](T g) { return g * 10.0; });
+  (y * y).sum().backward(ones({}, {.device = here()}), true);
+  CHECK(list(y.grad()) == List{60, 120});  // what the hooks return
+  CHECK(list(x.grad()) == List{180, 360});
+  (y * y).sum().backward();
+  CHECK(list(y.grad()) == List{120, 240});  // adds
+  CHECK(list(x.grad()) == List{360, 720});
+
+  Tensor z = x * 2.0;
+  z.retain_grad();
+  const Tensor loss = z.sum();
+  z = Tensor();  // gone before the backward
+  loss.backward();
+  CHECK(list(x.grad()) == List{362, 722});
+  CHECK_THROWS_TEXT(AutogradError, "retain_grad: expected a tensor that requires a gradient, got *",
+                    tensor({1.0}).retain_grad());
+}
+
 }  // namespace braid::test::on_device

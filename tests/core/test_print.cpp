@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <locale>
 #include <string>
@@ -221,6 +222,29 @@ TEST_CASE("print: every golden tensor, and a strided view of it, prints as PyTor
     CHECK(str(value) == text);
   }
   CHECK(strided >= 10);
+}
+
+TEST_CASE("set_printoptions", "[print]") {
+  struct Reset {
+    ~Reset() { set_printoptions({}); }
+  } reset;
+  const Tensor x = floats({1.25f, 100.5f});
+  set_printoptions({.precision = 1});
+  check_printed({{x, "tensor([  1.2, 100.5])"}});
+  set_printoptions({.precision = 2, .sci_mode = true});
+  check_printed({{x, "tensor([1.25e+00, 1.00e+02])"}, {counting({2}), "tensor([0, 1])"}});
+  set_printoptions({.sci_mode = false});
+  check_printed({{floats({1e-5f, 1}), "tensor([0.0000, 1.0000])"}});
+  set_printoptions({.threshold = 5, .edgeitems = 1});
+  check_printed(
+      {{counting({6}), "tensor([0,  ..., 5])"}, {counting({5}), "tensor([0, 1, 2, 3, 4])"}});
+  set_printoptions({.linewidth = 20});
+  check_printed({{counting({6}), "tensor([0, 1, 2, 3,\n        4, 5])"}});
+  CHECK(get_printoptions().linewidth == 20);
+  CHECK_THROWS_TEXT(ArgumentError, "set_printoptions: expected 0 <= precision <= 100, got -1",
+                    set_printoptions({.precision = -1}));
+  CHECK_THROWS_TEXT(ArgumentError, "set_printoptions: expected edgeitems >= 1, got 0",
+                    set_printoptions({.edgeitems = 0}));
 }
 
 }  // namespace braid::test

@@ -41,6 +41,7 @@
 #include <braid/core/ops/matmul.hpp>
 #include <braid/core/ops/norm.hpp>
 #include <braid/core/ops/pad.hpp>
+#include <braid/core/ops/parts.hpp>
 #include <braid/core/ops/pool.hpp>
 #include <braid/core/ops/rearrange.hpp>
 #include <braid/core/ops/reduce.hpp>

@@ -84,15 +84,19 @@ class Tensor {
   [[nodiscard]] bool is_signed() const;   ///< false for uint8 and bool
 
   // ---- gradients
-  [[nodiscard]] bool requires_grad() const;
+  [[nodiscard]] bool requires_grad() const, retains_grad() const;
   /// Sets whether a leaf requires a gradient. Throws DTypeError if `on` is true and the dtype is
   /// not floating point. For the result of a recorded op, true has no effect and false throws
   /// AutogradError.
   const Tensor& requires_grad_(bool on = true) const;
   /// True unless a recorded op made this tensor.
   [[nodiscard]] bool is_leaf() const;
-  /// The accumulated gradient of a leaf, or an undefined tensor if there is none.
+  /// The recorded op that made this tensor: `y.grad_fn()->name()`. Null for a leaf.
+  [[nodiscard]] const autograd::Node* grad_fn() const;
+  /// The accumulated gradient of a leaf or of a tensor with retain_grad; undefined if there is none.
   [[nodiscard]] Tensor grad() const;
+  /// Later backwards add to this tensor's grad() too. Throws AutogradError without requires_grad().
+  const Tensor& retain_grad() const;
   [[nodiscard]] Tensor mutable_grad() const;  ///< grad(), to be changed in place; see set_grad
   /// Replaces the gradient; an undefined tensor removes it. Throws ShapeError, DTypeError or
   /// DeviceError if it differs from this tensor in shape, dtype or device.
@@ -106,22 +110,19 @@ class Tensor {
   /// backward; ShapeError, DTypeError or DeviceError if `gradient` differs from this tensor.
   void backward(const Tensor& gradient = {}, bool retain_graph = false,
                 bool create_graph = false) const;
-  /// Returns a tensor with the same storage that is not part of the graph.
-  [[nodiscard]] Tensor detach() const;
+  [[nodiscard]] Tensor detach() const;  ///< the same storage, outside of the graph
   /// Removes this tensor from its graph. Throws AutogradError for a view.
   const Tensor& detach_() const;
   const Tensor& set_requires_grad(bool on) const;  ///< requires_grad_
   /// Registers hook(gradient). Every backward() and grad() that reaches this tensor calls it when
   /// the gradient with respect to this tensor is complete, before it is used. If the hook returns a
   /// defined tensor, that replaces the gradient; it must have the gradient's shape, dtype and
-  /// device (else AutogradError). If the hook returns an undefined tensor or nothing, the gradient
-  /// stays. The hook must not change the gradient in place. Hooks of one tensor run in the order of
-  /// registration, on the thread of its device, with no lock held. If a hook throws, backward()
-  /// throws that exception and adds no gradient.
-  /// A hook on the result of an op belongs to that op: later in-place changes do not move it. The
-  /// hook exists as long as the op's node, or the leaf, does. It must not hold the tensor itself,
-  /// because that would be a reference cycle. Throws AutogradError for a tensor that requires no
-  /// gradient.
+  /// device (else AutogradError). With an undefined tensor or nothing the gradient stays. The hook
+  /// must not change it in place. Hooks run in the order of registration, on the thread of the
+  /// tensor's device, with no lock held. If one throws, so does backward(), and adds no gradient.
+  /// A hook on the result of an op belongs to that op and exists as long as its node; later
+  /// in-place changes do not move it. It must not hold the tensor itself: that would be a reference
+  /// cycle. Throws AutogradError for a tensor that requires no gradient.
   ///
   ///     const auto hook = w.register_hook([](const Tensor& gradient) { return gradient * 0.1; });
   ///     hook.remove();
@@ -129,9 +130,8 @@ class Tensor {
   template <class F>
     requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>>
   HookHandle register_hook(F hook) const;
-  /// Registers hook(leaf), which is called after a backward has added to the leaf's grad(), when
-  /// all leaves have their gradients. If it throws, backward() throws that exception, with all
-  /// gradients added. Throws AutogradError unless this is a leaf that requires a gradient.
+  /// Registers hook(leaf), called after a backward has added to the grad() of all leaves. If it
+  /// throws, so does backward(). Throws AutogradError unless this is a leaf that requires a gradient.
   HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook) const;
 
   // ---- factories with this tensor's dtype and device, unless the options set them
@@ -152,8 +152,7 @@ class Tensor {
   [[nodiscard]] Tensor to(DType dtype, bool non_blocking, bool copy) const;
   [[nodiscard]] Tensor to(Device device, DType dtype, bool non_blocking, bool copy) const;
   /// Converts to the device and the dtype of the options, or of another tensor.
-  [[nodiscard]] Tensor to(const TensorOptions& options) const;
-  [[nodiscard]] Tensor to(const Tensor& other) const;
+  [[nodiscard]] Tensor to(const TensorOptions& options) const, to(const Tensor& other) const;
   [[nodiscard]] Tensor type_as(const Tensor& other) const;
   [[nodiscard]] Tensor toType(DType dtype) const;
   [[nodiscard]] Tensor cpu() const;  ///< to cpu:0
@@ -255,6 +254,8 @@ class Tensor {
   Tensor t_() const&&;
   const Tensor& transpose_(std::int64_t a, std::int64_t b) const&;
   Tensor transpose_(std::int64_t a, std::int64_t b) const&&;
+  const Tensor& swapaxes_(std::int64_t a, std::int64_t b) const&;
+  Tensor swapaxes_(std::int64_t a, std::int64_t b) const&&;
   // x += y is x.add_(y), and so on: in place, as in PyTorch. For a new tensor write x = x + y.
 #define BRAID_ASSIGNMENT(op)                              \
   const Tensor& operator op(const Tensor& other) const&;  \
@@ -283,7 +284,7 @@ class Tensor {
   [[nodiscard]] Tensor select(std::int64_t dim, std::int64_t index) const;
   /// Elements start, start + step, … below end of a dim. start and end are clamped as in Python.
   /// Throws ArgumentError for a step below 1.
-  [[nodiscard]] Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t end,
+  [[nodiscard]] Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t end = INT64_MAX,
                              std::int64_t step = 1) const;
   /// `length` elements of a dim from `start` on; a negative start counts from the end. Nothing is
   /// clamped: throws IndexError unless all lie inside.
@@ -292,8 +293,7 @@ class Tensor {
   [[nodiscard]] Tensor t() const;  ///< transpose of a matrix; rank <= 2
   [[nodiscard]] Tensor T() const;  ///< all dims in reverse order
   /// The last two dims exchanged. Throws ShapeError for fewer than two. H is for a matrix.
-  [[nodiscard]] Tensor mT() const;
-  [[nodiscard]] Tensor H() const;
+  [[nodiscard]] Tensor mT() const, mH() const, H() const, matrix_H() const, numpy_T() const;
   [[nodiscard]] Tensor trace() const;  ///< the sum of a matrix's main diagonal
   [[nodiscard]] Tensor permute(const IntList& dims) const;
   /// One size may be -1: it is computed from the others. A view if the strides allow one, else a

@@ -38,6 +38,16 @@ BRAID_ALIAS(greater)
 BRAID_ALIAS(greater_equal)
 #undef BRAID_ALIAS
 
+/// div, rounded as the mode "floor" or "trunc" says.
+[[nodiscard]] Tensor divide(const Tensor& a, const Tensor& b, std::string_view rounding_mode);
+[[nodiscard]] Tensor divide(const Tensor& a, const Scalar& b, std::string_view rounding_mode);
+
+/// x itself: Braid has no complex numbers, so there is nothing to conjugate.
+[[nodiscard]] Tensor conj(const Tensor& x);
+[[nodiscard]] Tensor conj_physical(const Tensor& x);
+[[nodiscard]] Tensor resolve_conj(const Tensor& x);
+[[nodiscard]] Tensor resolve_neg(const Tensor& x);
+
 /// clamp, outer, movedim, transpose, split and cat.
 [[nodiscard]] Tensor clip(const Tensor& x, const std::optional<Scalar>& min,
                           const std::optional<Scalar>& max = {});
