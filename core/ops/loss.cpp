@@ -322,4 +322,6 @@ LossSum mse_loss(SumAndCount, const Tensor& a, const Tensor& b) {
   return {loss, number(static_cast<double>(a.numel()), wide(a.dtype()), a.device())};
 }
 
+BRAID_FIELDS_DEFINED(LossSum, sum, count)
+
 }  // namespace braid

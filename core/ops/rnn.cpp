@@ -329,4 +329,8 @@ RnnResult rnn_relu(const Tensor& x, const Tensor& h_0, const RnnWeights& weights
   return {y.output, y.h_n};
 }
 
+BRAID_FIELDS_DEFINED(RnnWeights, w_ih, w_hh, b_ih, b_hh)
+BRAID_FIELDS_DEFINED(RnnResult, output, h_n)
+BRAID_FIELDS_DEFINED(LstmResult, output, h_n, c_n)
+
 }  // namespace braid

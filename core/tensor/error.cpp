@@ -39,6 +39,12 @@ std::function<void(std::string_view)>& warning_handler() {
 
 }  // namespace
 
+void Error::set_module_path(const std::string& path) {
+  if (path_) return;
+  located_ = std::make_shared<const std::string>(str(path, ": ", std::runtime_error::what()));
+  path_ = &path;
+}
+
 OutOfMemoryError::OutOfMemoryError(Device d, std::size_t r, std::size_t u, std::size_t c,
                                    std::size_t k, std::string_view why)
     : Error(memory_text(d, r, u, c, k, why)),

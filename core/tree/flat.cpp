@@ -1,4 +1,9 @@
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+#include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <braid/core/internal/tree/flat.hpp>
 
@@ -64,5 +69,58 @@ std::string Flat::difference(const Flat& other) const {
     return step(other.path(other.leaves[leaves.size()])) + " was not expected";
   return {};
 }
+
+namespace {
+
+/// Texts that live as long as the process. There are as many as different paths.
+const std::string* interned(const std::string& text) {
+  static std::mutex mutex;
+  static auto* const texts = new std::unordered_set<std::string>;
+  const std::lock_guard lock(mutex);
+  return &*texts->insert(text).first;
+}
+
+std::atomic<const std::string*>* path_of(const Node& node) {
+  return node.type->path ? node.type->path(node.object) : nullptr;
+}
+
+}  // namespace
+
+void set_paths(const Flat& flat, bool again) {
+  const bool whole =
+      again || (!flat.nodes.empty() && path_of(flat.nodes[0]) && !path_of(flat.nodes[0])->load());
+  std::vector<bool> set;  // by node: it got its path now
+  std::string prefix;     // the root's own path
+  for (std::size_t i = 0; i < flat.nodes.size(); ++i) {
+    const Node& node = flat.nodes[i];
+    std::atomic<const std::string*>* const path = path_of(node);
+    const bool below =
+        !set.empty() && node.parent >= 0 && set[static_cast<std::size_t>(node.parent)];
+    if (!whole && !below && (!path || path->load(std::memory_order_relaxed))) continue;
+    if (set.empty()) {
+      set.resize(flat.nodes.size());
+      if (!whole && path_of(flat.nodes[0])) prefix = *path_of(flat.nodes[0])->load();
+    }
+    set[i] = true;
+    if (!path) continue;
+    std::string text = prefix;
+    const std::string here = flat.path(node);
+    if (!text.empty() && !here.empty()) text += '.';
+    path->store(interned(text + here), std::memory_order_release);
+  }
+}
+
+namespace detail {
+
+std::vector<std::size_t> sorted(const std::vector<Name>& keys) {
+  std::vector<std::size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::tie(keys[a].index, keys[a].text) < std::tie(keys[b].index, keys[b].text);
+  });
+  return order;
+}
+
+}  // namespace detail
 
 }  // namespace braid::tree

@@ -26,8 +26,10 @@ bool Sharing::count_copy() noexcept {
   ++state.copied.tensors;
   return true;
 }
-void Sharing::count_module() noexcept {
-  if (state.depth > 0) ++state.copied.modules;
+bool Sharing::count_module() noexcept {
+  if (state.depth == 0) return false;
+  ++state.copied.modules;
+  return true;
 }
 
 Counts detail::listed(const Flat& flat, std::size_t first_leaf, std::size_t first_node) noexcept {

@@ -13,6 +13,8 @@
 #include <braid/core/random.hpp>
 #include <braid/nn/attention.hpp>
 
+#include "layers/call.hpp"
+
 namespace braid::nn {
 namespace {
 
@@ -157,8 +159,8 @@ MultiheadAttention::MultiheadAttention(std::int64_t embed, std::int64_t heads,
   out_proj.bias.zero_();
 }
 
-Tensor MultiheadAttention::operator()(const Tensor& query, const Tensor& key, const Tensor& value,
-                                      const AttentionCall& call) const {
+Tensor MultiheadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                                   const AttentionCall& call) const {
   const Operands o = operands(*this, query, key, value);
   const Shape scores{o.query.size(0), num_heads, o.query.size(1), o.key.size(1)};
   const bool masked = call.attn_mask.defined() || call.key_padding_mask.defined();
@@ -172,6 +174,10 @@ Tensor MultiheadAttention::operator()(const Tensor& query, const Tensor& key, co
   return projected_out(
       *this, scaled_dot_product_attention(h.q, h.k, h.v, mask, p, causal).transpose(1, 2), o.rank);
 }
+BRAID_LAYER_CALL(Tensor, MultiheadAttention,
+                 (const Tensor& query, const Tensor& key, const Tensor& value,
+                  const AttentionCall& call),
+                 (query, key, value, call))
 
 std::pair<Tensor, Tensor> MultiheadAttention::with_weights(const Tensor& query, const Tensor& key,
                                                            const Tensor& value,
@@ -195,5 +201,7 @@ std::string MultiheadAttention::extra() const {
   return str("embed_dim=", embed_dim, ", num_heads=", num_heads, ", dropout=", dropout,
              ", batch_first=", batch_first ? "true" : "false");
 }
+
+BRAID_FIELDS_DEFINED(MultiheadAttention, in_proj_weight, in_proj_bias, out_proj)
 
 }  // namespace braid::nn

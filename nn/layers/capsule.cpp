@@ -10,6 +10,8 @@
 #include <braid/nn/capsule.hpp>
 #include <braid/nn/init.hpp>
 
+#include "layers/call.hpp"
+
 namespace braid::nn {
 namespace {
 
@@ -150,7 +152,7 @@ PrimaryCapsules::PrimaryCapsules(std::int64_t in_channels, std::int64_t types,
                                  const PrimaryCapsulesOptions& o)
     : conv(primary_conv(in_channels, types, capsule_size, kernel_size, o)), size(capsule_size) {}
 
-Tensor PrimaryCapsules::operator()(const Tensor& x) const {
+Tensor PrimaryCapsules::forward(const Tensor& x) const {
   if (x.dim() != 4)
     throw ShapeError(str("PrimaryCapsules: expected x [n, in, h, w], got ", x.shape()));
   const Tensor maps = conv(x);  // [n, types · size, oh, ow]
@@ -159,6 +161,7 @@ Tensor PrimaryCapsules::operator()(const Tensor& x) const {
   return squash(
       maps.reshape({n, types, size, places}).transpose(2, 3).reshape({n, types * places, size}));
 }
+BRAID_LAYER_CALL(Tensor, PrimaryCapsules, (const Tensor& x), (x))
 
 DigitCapsules::DigitCapsules(std::int64_t in_capsules, std::int64_t in_size, std::int64_t capsules,
                              std::int64_t capsule_size, const DigitCapsulesOptions& o)
@@ -179,7 +182,7 @@ DigitCapsules::DigitCapsules(std::int64_t in_capsules, std::int64_t in_size, std
   if (o.bias) bias = Parameter(full({capsules, capsule_size}, 0.1, made));
 }
 
-Tensor DigitCapsules::operator()(const Tensor& u) const {
+Tensor DigitCapsules::forward(const Tensor& u) const {
   const std::int64_t in = weight.size(0), size = weight.size(2) / out_capsules;
   if (u.dim() != 3 || u.size(1) != in || u.size(2) != weight.size(1))
     throw ShapeError(
@@ -191,6 +194,7 @@ Tensor DigitCapsules::operator()(const Tensor& u) const {
       votes.transpose(0, 1),
       {.iterations = iterations, .detach_routing = detach_routing, .bias = bias});
 }
+BRAID_LAYER_CALL(Tensor, DigitCapsules, (const Tensor& u), (u))
 
 std::string DigitCapsules::extra() const {
   if (!weight.defined()) return "moved from";
@@ -198,5 +202,8 @@ std::string DigitCapsules::extra() const {
              weight.size(2) / out_capsules, ", iterations=", iterations,
              detach_routing ? ", detach_routing=true" : "", bias.defined() ? ", bias=true" : "");
 }
+
+BRAID_FIELDS_DEFINED(PrimaryCapsules, conv)
+BRAID_FIELDS_DEFINED(DigitCapsules, weight, bias)
 
 }  // namespace braid::nn

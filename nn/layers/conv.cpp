@@ -4,6 +4,7 @@
 #include <braid/core/random.hpp>
 #include <braid/nn/conv.hpp>
 
+#include "layers/call.hpp"
 #include "sizes.hpp"
 
 namespace braid::nn {
@@ -63,7 +64,8 @@ Conv2d::Conv2d(std::int64_t in, std::int64_t out, Size2 kernel, const Conv2dOpti
   check("Conv2d", in, out, kernel, o.groups);
   start("Conv2d", weight, bias, {out, in / o.groups, kernel.height, kernel.width}, out, o);
 }
-Tensor Conv2d::operator()(const Tensor& x) const { return conv2d(x, weight, bias, options); }
+Tensor Conv2d::forward(const Tensor& x) const { return conv2d(x, weight, bias, options); }
+BRAID_LAYER_CALL(Tensor, Conv2d, (const Tensor& x), (x))
 std::string Conv2d::extra() const {
   if (!weight.defined()) return "moved from";
   return described(weight.size(1) * options.groups, weight.size(0),
@@ -77,7 +79,8 @@ Conv1d::Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel, const Con
   check("Conv1d", in, out, kernel, o.groups);
   start("Conv1d", weight, bias, {out, in / o.groups, kernel}, out, o);
 }
-Tensor Conv1d::operator()(const Tensor& x) const { return conv1d(x, weight, bias, options); }
+Tensor Conv1d::forward(const Tensor& x) const { return conv1d(x, weight, bias, options); }
+BRAID_LAYER_CALL(Tensor, Conv1d, (const Tensor& x), (x))
 std::string Conv1d::extra() const {
   if (!weight.defined()) return "moved from";
   return described(weight.size(1) * options.groups, weight.size(0), weight.size(2), options.stride,
@@ -91,9 +94,10 @@ ConvTranspose2d::ConvTranspose2d(std::int64_t in, std::int64_t out, Size2 kernel
   check("ConvTranspose2d", in, out, kernel, o.groups);
   start("ConvTranspose2d", weight, bias, {in, out / o.groups, kernel.height, kernel.width}, out, o);
 }
-Tensor ConvTranspose2d::operator()(const Tensor& x) const {
+Tensor ConvTranspose2d::forward(const Tensor& x) const {
   return conv_transpose2d(x, weight, bias, options);
 }
+BRAID_LAYER_CALL(Tensor, ConvTranspose2d, (const Tensor& x), (x))
 std::string ConvTranspose2d::extra() const {
   if (!weight.defined()) return "moved from";
   return described(weight.size(0), weight.size(1) * options.groups,
@@ -107,14 +111,20 @@ ConvTranspose1d::ConvTranspose1d(std::int64_t in, std::int64_t out, std::int64_t
   check("ConvTranspose1d", in, out, kernel, o.groups);
   start("ConvTranspose1d", weight, bias, {in, out / o.groups, kernel}, out, o);
 }
-Tensor ConvTranspose1d::operator()(const Tensor& x) const {
+Tensor ConvTranspose1d::forward(const Tensor& x) const {
   return conv_transpose1d(x, weight, bias, options);
 }
+BRAID_LAYER_CALL(Tensor, ConvTranspose1d, (const Tensor& x), (x))
 std::string ConvTranspose1d::extra() const {
   if (!weight.defined()) return "moved from";
   return described(weight.size(0), weight.size(1) * options.groups, weight.size(2), options.stride,
                    tuple(options.padding), options.output_padding, options.dilation, options.groups,
                    bias.defined());
 }
+
+BRAID_FIELDS_DEFINED(Conv2d, weight, bias)
+BRAID_FIELDS_DEFINED(Conv1d, weight, bias)
+BRAID_FIELDS_DEFINED(ConvTranspose2d, weight, bias)
+BRAID_FIELDS_DEFINED(ConvTranspose1d, weight, bias)
 
 }  // namespace braid::nn

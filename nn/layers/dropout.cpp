@@ -2,6 +2,8 @@
 #include <braid/core/ops/dropout.hpp>
 #include <braid/nn/dropout.hpp>
 
+#include "layers/call.hpp"
+
 namespace braid::nn {
 namespace {
 
@@ -13,15 +15,18 @@ double checked(const char* name, double p) {
 }  // namespace
 
 Dropout::Dropout(double probability) : p(checked("Dropout", probability)) {}
-Tensor Dropout::operator()(const Tensor& x) const { return dropout(x, p, training); }
+Tensor Dropout::forward(const Tensor& x) const { return dropout(x, p, training); }
+BRAID_LAYER_CALL(Tensor, Dropout, (const Tensor& x), (x))
 std::string Dropout::extra() const { return str("p=", p); }
 
 Dropout1d::Dropout1d(double probability) : p(checked("Dropout1d", probability)) {}
-Tensor Dropout1d::operator()(const Tensor& x) const { return dropout1d(x, p, training); }
+Tensor Dropout1d::forward(const Tensor& x) const { return dropout1d(x, p, training); }
+BRAID_LAYER_CALL(Tensor, Dropout1d, (const Tensor& x), (x))
 std::string Dropout1d::extra() const { return str("p=", p); }
 
 Dropout2d::Dropout2d(double probability) : p(checked("Dropout2d", probability)) {}
-Tensor Dropout2d::operator()(const Tensor& x) const { return dropout2d(x, p, training); }
+Tensor Dropout2d::forward(const Tensor& x) const { return dropout2d(x, p, training); }
+BRAID_LAYER_CALL(Tensor, Dropout2d, (const Tensor& x), (x))
 std::string Dropout2d::extra() const { return str("p=", p); }
 
 }  // namespace braid::nn

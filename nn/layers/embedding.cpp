@@ -4,6 +4,8 @@
 #include <braid/core/random.hpp>
 #include <braid/nn/embedding.hpp>
 
+#include "layers/call.hpp"
+
 namespace braid::nn {
 
 Embedding::Embedding(std::int64_t count, std::int64_t width, const EmbeddingOptions& options)
@@ -20,14 +22,17 @@ Embedding::Embedding(std::int64_t count, std::int64_t width, const EmbeddingOpti
   weight[*padding_idx].zero_();
 }
 
-Tensor Embedding::operator()(const Tensor& indices) const {
+Tensor Embedding::forward(const Tensor& indices) const {
   return embedding(weight, indices, padding_idx);
 }
+BRAID_LAYER_CALL(Tensor, Embedding, (const Tensor& indices), (indices))
 
 std::string Embedding::extra() const {
   if (!weight.defined()) return "moved from";
   return str(weight.size(0), ", ", weight.size(1)) +
          (padding_idx ? str(", padding_idx=", *padding_idx) : std::string());
 }
+
+BRAID_FIELDS_DEFINED(Embedding, weight)
 
 }  // namespace braid::nn

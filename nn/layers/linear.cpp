@@ -5,6 +5,8 @@
 #include <braid/core/random.hpp>
 #include <braid/nn/linear.hpp>
 
+#include "layers/call.hpp"
+
 namespace braid::nn {
 
 Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options)
@@ -20,12 +22,15 @@ Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options)
   if (options.bias) bias = Parameter(uniform({out_features}, -bound, bound, made));
 }
 
-Tensor Linear::operator()(const Tensor& x) const { return linear(x, weight, bias); }
+Tensor Linear::forward(const Tensor& x) const { return linear(x, weight, bias); }
+BRAID_LAYER_CALL(Tensor, Linear, (const Tensor& x), (x))
 
 std::string Linear::extra() const {
   if (!weight.defined()) return "moved from";
   return str("in_features=", weight.size(1), ", out_features=", weight.size(0),
              ", bias=", bias.defined() ? "true" : "false");
 }
+
+BRAID_FIELDS_DEFINED(Linear, weight, bias)
 
 }  // namespace braid::nn

@@ -2,6 +2,8 @@
 
 #include <braid/nn/loss_layers.hpp>
 
+#include "layers/call.hpp"
+
 namespace braid::nn {
 namespace {
 
@@ -31,71 +33,102 @@ LossSum summed(F f, const Options& options, const T&... tensors) {
 
 CrossEntropyLoss::CrossEntropyLoss(const CrossEntropyOptions& o)
     : options(o), weight(taken(options.weight)) {}
-Tensor CrossEntropyLoss::operator()(const Tensor& logits, const Tensor& target) const {
+Tensor CrossEntropyLoss::forward(const Tensor& logits, const Tensor& target) const {
   return cross_entropy(logits, target, with_weight(options, weight));
 }
-LossSum CrossEntropyLoss::operator()(SumAndCount tag, const Tensor& logits,
-                                     const Tensor& target) const {
+BRAID_LAYER_CALL(Tensor, CrossEntropyLoss, (const Tensor& logits, const Tensor& target),
+                 (logits, target))
+LossSum CrossEntropyLoss::forward(SumAndCount tag, const Tensor& logits,
+                                  const Tensor& target) const {
   return cross_entropy(tag, logits, target, with_weight(options, weight));
 }
+BRAID_LAYER_CALL(LossSum, CrossEntropyLoss,
+                 (SumAndCount tag, const Tensor& logits, const Tensor& target),
+                 (tag, logits, target))
 
 NLLLoss::NLLLoss(const NllOptions& o) : options(o), weight(taken(options.weight)) {}
-Tensor NLLLoss::operator()(const Tensor& log_probabilities, const Tensor& labels) const {
+Tensor NLLLoss::forward(const Tensor& log_probabilities, const Tensor& labels) const {
   return nll_loss(log_probabilities, labels, with_weight(options, weight));
 }
-LossSum NLLLoss::operator()(SumAndCount tag, const Tensor& log_probabilities,
-                            const Tensor& labels) const {
+BRAID_LAYER_CALL(Tensor, NLLLoss, (const Tensor& log_probabilities, const Tensor& labels),
+                 (log_probabilities, labels))
+LossSum NLLLoss::forward(SumAndCount tag, const Tensor& log_probabilities,
+                         const Tensor& labels) const {
   return nll_loss(tag, log_probabilities, labels, with_weight(options, weight));
 }
+BRAID_LAYER_CALL(LossSum, NLLLoss,
+                 (SumAndCount tag, const Tensor& log_probabilities, const Tensor& labels),
+                 (tag, log_probabilities, labels))
 
 BCELoss::BCELoss(const BceOptions& o) : options(o), weight(taken(options.weight)) {}
-Tensor BCELoss::operator()(const Tensor& p, const Tensor& target) const {
+Tensor BCELoss::forward(const Tensor& p, const Tensor& target) const {
   return binary_cross_entropy(p, target, with_weight(options, weight));
 }
-LossSum BCELoss::operator()(SumAndCount tag, const Tensor& p, const Tensor& target) const {
+BRAID_LAYER_CALL(Tensor, BCELoss, (const Tensor& p, const Tensor& target), (p, target))
+LossSum BCELoss::forward(SumAndCount tag, const Tensor& p, const Tensor& target) const {
   return binary_cross_entropy(tag, p, target, with_weight(options, weight));
 }
+BRAID_LAYER_CALL(LossSum, BCELoss, (SumAndCount tag, const Tensor& p, const Tensor& target),
+                 (tag, p, target))
 
 BCEWithLogitsLoss::BCEWithLogitsLoss(const BceWithLogitsOptions& o)
     : options(o), weight(taken(options.weight)), pos_weight(taken(options.pos_weight)) {}
-Tensor BCEWithLogitsLoss::operator()(const Tensor& x, const Tensor& target) const {
+Tensor BCEWithLogitsLoss::forward(const Tensor& x, const Tensor& target) const {
   return binary_cross_entropy_with_logits(x, target, with_weights(*this));
 }
-LossSum BCEWithLogitsLoss::operator()(SumAndCount tag, const Tensor& x,
-                                      const Tensor& target) const {
+BRAID_LAYER_CALL(Tensor, BCEWithLogitsLoss, (const Tensor& x, const Tensor& target), (x, target))
+LossSum BCEWithLogitsLoss::forward(SumAndCount tag, const Tensor& x, const Tensor& target) const {
   return binary_cross_entropy_with_logits(tag, x, target, with_weights(*this));
 }
+BRAID_LAYER_CALL(LossSum, BCEWithLogitsLoss,
+                 (SumAndCount tag, const Tensor& x, const Tensor& target), (tag, x, target))
 
 GaussianNLLLoss::GaussianNLLLoss(const GaussianNllOptions& o) : options(o) {}
-Tensor GaussianNLLLoss::operator()(const Tensor& x, const Tensor& target,
-                                   const Tensor& variance) const {
+Tensor GaussianNLLLoss::forward(const Tensor& x, const Tensor& target,
+                                const Tensor& variance) const {
   return gaussian_nll_loss(x, target, variance, options);
 }
-LossSum GaussianNLLLoss::operator()(SumAndCount tag, const Tensor& x, const Tensor& target,
-                                    const Tensor& variance) const {
+BRAID_LAYER_CALL(Tensor, GaussianNLLLoss,
+                 (const Tensor& x, const Tensor& target, const Tensor& variance),
+                 (x, target, variance))
+LossSum GaussianNLLLoss::forward(SumAndCount tag, const Tensor& x, const Tensor& target,
+                                 const Tensor& variance) const {
   return gaussian_nll_loss(tag, x, target, variance, options);
 }
+BRAID_LAYER_CALL(LossSum, GaussianNLLLoss,
+                 (SumAndCount tag, const Tensor& x, const Tensor& target, const Tensor& variance),
+                 (tag, x, target, variance))
 
-#define BRAID_LOSS(Layer, function, Options)                                           \
-  Layer::Layer(const Options& o) : options(o) {}                                       \
-  Tensor Layer::operator()(const Tensor& a, const Tensor& b) const {                   \
+#define BRAID_LOSS(Class, function, Options)                                           \
+  Class::Class(const Options& o) : options(o) {}                                       \
+  Tensor Class::forward(const Tensor& a, const Tensor& b) const {                      \
     return function(a, b, options);                                                    \
   }                                                                                    \
-  LossSum Layer::operator()(SumAndCount, const Tensor& a, const Tensor& b) const {     \
+  LossSum Class::forward(SumAndCount, const Tensor& a, const Tensor& b) const {        \
     return summed([](const auto&... all) { return function(all...); }, options, a, b); \
-  }
+  }                                                                                    \
+  BRAID_LAYER_CALL(Tensor, Class, (const Tensor& a, const Tensor& b), (a, b))          \
+  BRAID_LAYER_CALL(LossSum, Class, (SumAndCount tag, const Tensor& a, const Tensor& b), (tag, a, b))
 BRAID_LOSS_LAYERS_OF_TWO(BRAID_LOSS)
 #undef BRAID_LOSS
-#define BRAID_LOSS(Layer, function, Options)                                                \
-  Layer::Layer(const Options& o) : options(o) {}                                            \
-  Tensor Layer::operator()(const Tensor& a, const Tensor& b, const Tensor& c) const {       \
-    return function(a, b, c, options);                                                      \
-  }                                                                                         \
-  LossSum Layer::operator()(SumAndCount, const Tensor& a, const Tensor& b, const Tensor& c) \
-      const {                                                                               \
-    return summed([](const auto&... all) { return function(all...); }, options, a, b, c);   \
-  }
+#define BRAID_LOSS(Class, function, Options)                                                      \
+  Class::Class(const Options& o) : options(o) {}                                                  \
+  Tensor Class::forward(const Tensor& a, const Tensor& b, const Tensor& c) const {                \
+    return function(a, b, c, options);                                                            \
+  }                                                                                               \
+  LossSum Class::forward(SumAndCount, const Tensor& a, const Tensor& b, const Tensor& c) const {  \
+    return summed([](const auto&... all) { return function(all...); }, options, a, b, c);         \
+  }                                                                                               \
+  BRAID_LAYER_CALL(Tensor, Class, (const Tensor& a, const Tensor& b, const Tensor& c), (a, b, c)) \
+  BRAID_LAYER_CALL(LossSum, Class,                                                                \
+                   (SumAndCount tag, const Tensor& a, const Tensor& b, const Tensor& c),          \
+                   (tag, a, b, c))
 BRAID_LOSS_LAYERS_OF_THREE(BRAID_LOSS)
 #undef BRAID_LOSS
+
+BRAID_FIELDS_DEFINED(CrossEntropyLoss, weight)
+BRAID_FIELDS_DEFINED(NLLLoss, weight)
+BRAID_FIELDS_DEFINED(BCELoss, weight)
+BRAID_FIELDS_DEFINED(BCEWithLogitsLoss, weight, pos_weight)
 
 }  // namespace braid::nn

@@ -4,6 +4,8 @@
 #include <braid/nn/norm.hpp>
 #include <braid/nn/replica_group.hpp>
 
+#include "layers/call.hpp"
+
 namespace braid::nn {
 namespace {
 
@@ -34,9 +36,10 @@ LayerNorm::LayerNorm(const Shape& over, const LayerNormOptions& options)
 }
 LayerNorm::LayerNorm(std::int64_t size, const LayerNormOptions& options)
     : LayerNorm(Shape{size}, options) {}
-Tensor LayerNorm::operator()(const Tensor& x) const {
+Tensor LayerNorm::forward(const Tensor& x) const {
   return layer_norm(x, normalized_shape, weight, bias, eps);
 }
+BRAID_LAYER_CALL(Tensor, LayerNorm, (const Tensor& x), (x))
 std::string LayerNorm::extra() const {
   return str(tuple_of(normalized_shape), ", eps=", eps,
              ", elementwise_affine=", yes_no(weight.defined()));
@@ -50,9 +53,10 @@ RMSNorm::RMSNorm(const Shape& over, const RMSNormOptions& options)
 }
 RMSNorm::RMSNorm(std::int64_t size, const RMSNormOptions& options)
     : RMSNorm(Shape{size}, options) {}
-Tensor RMSNorm::operator()(const Tensor& x) const {
+Tensor RMSNorm::forward(const Tensor& x) const {
   return rms_norm(x, normalized_shape, weight, eps);
 }
+BRAID_LAYER_CALL(Tensor, RMSNorm, (const Tensor& x), (x))
 std::string RMSNorm::extra() const {
   return str(tuple_of(normalized_shape), ", eps=", eps ? str(*eps) : std::string("none"),
              ", elementwise_affine=", yes_no(weight.defined()));
@@ -68,11 +72,12 @@ GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNorm
   weight = Parameter(ones({channels}, made));
   bias = Parameter(zeros({channels}, made));
 }
-Tensor GroupNorm::operator()(const Tensor& x) const {
+Tensor GroupNorm::forward(const Tensor& x) const {
   if (x.dim() > 1 && x.size(1) != num_channels)
     throw ShapeError(str("GroupNorm: expected x [n, ", num_channels, ", ..], got ", x.shape()));
   return group_norm(x, num_groups, weight, bias, eps);
 }
+BRAID_LAYER_CALL(Tensor, GroupNorm, (const Tensor& x), (x))
 std::string GroupNorm::extra() const {
   return str(num_groups, ", ", num_channels, ", eps=", eps, ", affine=", yes_no(weight.defined()));
 }
@@ -118,5 +123,16 @@ BatchNorm2d::BatchNorm2d(std::int64_t features, const BatchNormOptions& options)
     : BatchNorm("BatchNorm2d", features, options) {}
 SyncBatchNorm::SyncBatchNorm(std::int64_t features, const BatchNormOptions& options)
     : BatchNorm("SyncBatchNorm", features, options) {}
+
+Tensor BatchNorm1d::forward(const Tensor& x) const { return apply("BatchNorm1d", x, 2, 3); }
+BRAID_LAYER_CALL(Tensor, BatchNorm1d, (const Tensor& x), (x))
+Tensor BatchNorm2d::forward(const Tensor& x) const { return apply("BatchNorm2d", x, 4, 4); }
+BRAID_LAYER_CALL(Tensor, BatchNorm2d, (const Tensor& x), (x))
+
+BRAID_FIELDS_DEFINED(LayerNorm, weight, bias)
+BRAID_FIELDS_DEFINED(RMSNorm, weight)
+BRAID_FIELDS_DEFINED(GroupNorm, weight, bias)
+BRAID_FIELDS_DEFINED(detail::BatchNorm, weight, bias, running_mean, running_var,
+                     num_batches_tracked)
 
 }  // namespace braid::nn

@@ -1,6 +1,8 @@
 #include <braid/core/error.hpp>
 #include <braid/nn/pad.hpp>
 
+#include "layers/call.hpp"
+
 namespace braid::nn::detail {
 
 Pad::Pad(const char* name, int dims, PadMode how, const IntList& sizes, double with)
@@ -10,7 +12,8 @@ Pad::Pad(const char* name, int dims, PadMode how, const IntList& sizes, double w
     throw ArgumentError(str(name, ": expected 1 or ", count, " numbers, got ", sizes));
   if (sizes.size() == 1) padding = std::vector<std::int64_t>(count, sizes[0]);
 }
-Tensor Pad::operator()(const Tensor& x) const { return pad(x, padding, mode, value); }
+Tensor Pad::forward(const Tensor& x) const { return pad(x, padding, mode, value); }
+BRAID_LAYER_CALL(Tensor, Pad, (const Tensor& x), (x))
 std::string Pad::extra() const {
   return value == 0 ? str("padding=", padding) : str("padding=", padding, ", value=", value);
 }

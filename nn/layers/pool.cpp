@@ -4,6 +4,7 @@
 #include <braid/nn/functional.hpp>
 #include <braid/nn/pool.hpp>
 
+#include "layers/call.hpp"
 #include "sizes.hpp"
 
 namespace braid::nn {
@@ -25,7 +26,8 @@ std::string name_of(Interpolation mode) {
 }  // namespace
 
 MaxPool2d::MaxPool2d(Size2 kernel, const MaxPool2dOptions& o) : kernel_size(kernel), options(o) {}
-Tensor MaxPool2d::operator()(const Tensor& x) const { return max_pool2d(x, kernel_size, options); }
+Tensor MaxPool2d::forward(const Tensor& x) const { return max_pool2d(x, kernel_size, options); }
+BRAID_LAYER_CALL(Tensor, MaxPool2d, (const Tensor& x), (x))
 std::string MaxPool2d::extra() const {
   return str("kernel_size=", short_tuple(kernel_size),
              ", stride=", short_tuple(options.stride.value_or(kernel_size)),
@@ -35,7 +37,8 @@ std::string MaxPool2d::extra() const {
 
 MaxPool1d::MaxPool1d(std::int64_t kernel, const MaxPool1dOptions& o)
     : kernel_size(kernel), options(o) {}
-Tensor MaxPool1d::operator()(const Tensor& x) const { return max_pool1d(x, kernel_size, options); }
+Tensor MaxPool1d::forward(const Tensor& x) const { return max_pool1d(x, kernel_size, options); }
+BRAID_LAYER_CALL(Tensor, MaxPool1d, (const Tensor& x), (x))
 std::string MaxPool1d::extra() const {
   return str("kernel_size=", kernel_size, ", stride=", options.stride.value_or(kernel_size),
              ", padding=", options.padding, ", dilation=", options.dilation,
@@ -43,7 +46,8 @@ std::string MaxPool1d::extra() const {
 }
 
 AvgPool2d::AvgPool2d(Size2 kernel, const AvgPool2dOptions& o) : kernel_size(kernel), options(o) {}
-Tensor AvgPool2d::operator()(const Tensor& x) const { return avg_pool2d(x, kernel_size, options); }
+Tensor AvgPool2d::forward(const Tensor& x) const { return avg_pool2d(x, kernel_size, options); }
+BRAID_LAYER_CALL(Tensor, AvgPool2d, (const Tensor& x), (x))
 std::string AvgPool2d::extra() const {
   return str("kernel_size=", short_tuple(kernel_size),
              ", stride=", short_tuple(options.stride.value_or(kernel_size)),
@@ -52,7 +56,8 @@ std::string AvgPool2d::extra() const {
 
 AvgPool1d::AvgPool1d(std::int64_t kernel, const AvgPool1dOptions& o)
     : kernel_size(kernel), options(o) {}
-Tensor AvgPool1d::operator()(const Tensor& x) const { return avg_pool1d(x, kernel_size, options); }
+Tensor AvgPool1d::forward(const Tensor& x) const { return avg_pool1d(x, kernel_size, options); }
+BRAID_LAYER_CALL(Tensor, AvgPool1d, (const Tensor& x), (x))
 std::string AvgPool1d::extra() const {
   return str("kernel_size=", tuple(kernel_size),
              ", stride=", tuple(options.stride.value_or(kernel_size)),
@@ -60,29 +65,33 @@ std::string AvgPool1d::extra() const {
 }
 
 AdaptiveAvgPool2d::AdaptiveAvgPool2d(Size2 size) : output_size(size) {}
-Tensor AdaptiveAvgPool2d::operator()(const Tensor& x) const {
+Tensor AdaptiveAvgPool2d::forward(const Tensor& x) const {
   return adaptive_avg_pool2d(x, output_size);
 }
+BRAID_LAYER_CALL(Tensor, AdaptiveAvgPool2d, (const Tensor& x), (x))
 std::string AdaptiveAvgPool2d::extra() const {
   return str("output_size=", short_tuple(output_size));
 }
 
 AdaptiveAvgPool1d::AdaptiveAvgPool1d(std::int64_t size) : output_size(size) {}
-Tensor AdaptiveAvgPool1d::operator()(const Tensor& x) const {
+Tensor AdaptiveAvgPool1d::forward(const Tensor& x) const {
   return adaptive_avg_pool1d(x, output_size);
 }
+BRAID_LAYER_CALL(Tensor, AdaptiveAvgPool1d, (const Tensor& x), (x))
 std::string AdaptiveAvgPool1d::extra() const { return str("output_size=", output_size); }
 
 AdaptiveMaxPool2d::AdaptiveMaxPool2d(Size2 size) : output_size(size) {}
-Tensor AdaptiveMaxPool2d::operator()(const Tensor& x) const {
+Tensor AdaptiveMaxPool2d::forward(const Tensor& x) const {
   return adaptive_max_pool2d(x, output_size);
 }
+BRAID_LAYER_CALL(Tensor, AdaptiveMaxPool2d, (const Tensor& x), (x))
 std::string AdaptiveMaxPool2d::extra() const {
   return str("output_size=", short_tuple(output_size));
 }
 
 Upsample::Upsample(const InterpolateOptions& o) : options(o) {}
-Tensor Upsample::operator()(const Tensor& x) const { return interpolate(x, options); }
+Tensor Upsample::forward(const Tensor& x) const { return interpolate(x, options); }
+BRAID_LAYER_CALL(Tensor, Upsample, (const Tensor& x), (x))
 std::string Upsample::extra() const {
   std::string text;
   if (options.scale_factor) {

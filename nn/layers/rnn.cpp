@@ -7,6 +7,8 @@
 #include <braid/core/random.hpp>
 #include <braid/nn/rnn.hpp>
 
+#include "layers/call.hpp"
+
 namespace braid::nn {
 namespace {
 
@@ -135,25 +137,31 @@ LSTMOutput Recurrent::run(const char* name, const Tensor& x, const Tensor& h, co
 
 LSTM::LSTM(std::int64_t input, std::int64_t hidden, const LSTMOptions& options)
     : Recurrent("LSTM", Kind::lstm, input, hidden, options) {}
-LSTMOutput LSTM::operator()(const Tensor& x, const LSTMState& state, const Tensor& lengths) const {
+LSTMOutput LSTM::forward(const Tensor& x, const LSTMState& state, const Tensor& lengths) const {
   return run("LSTM", x, state.h, state.c, lengths);
 }
+BRAID_LAYER_CALL(LSTMOutput, LSTM, (const Tensor& x, const LSTMState& state, const Tensor& lengths),
+                 (x, state, lengths))
 
 GRU::GRU(std::int64_t input, std::int64_t hidden, const GRUOptions& options)
     : Recurrent("GRU", Kind::gru, input, hidden, options) {}
-RNNOutput GRU::operator()(const Tensor& x, const Tensor& h, const Tensor& lengths) const {
+RNNOutput GRU::forward(const Tensor& x, const Tensor& h, const Tensor& lengths) const {
   const LSTMOutput y = run("GRU", x, h, {}, lengths);
   return {y.output, y.h_n};
 }
+BRAID_LAYER_CALL(RNNOutput, GRU, (const Tensor& x, const Tensor& h, const Tensor& lengths),
+                 (x, h, lengths))
 
 RNN::RNN(std::int64_t input, std::int64_t hidden, const RNNOptions& o)
     : Recurrent(
           "RNN", kind_of(o.nonlinearity), input, hidden,
           {o.num_layers, o.bias, o.batch_first, o.dropout, o.bidirectional, o.device, o.dtype}) {}
-RNNOutput RNN::operator()(const Tensor& x, const Tensor& h, const Tensor& lengths) const {
+RNNOutput RNN::forward(const Tensor& x, const Tensor& h, const Tensor& lengths) const {
   const LSTMOutput y = run("RNN", x, h, {}, lengths);
   return {y.output, y.h_n};
 }
+BRAID_LAYER_CALL(RNNOutput, RNN, (const Tensor& x, const Tensor& h, const Tensor& lengths),
+                 (x, h, lengths))
 
 // ---- cells
 
@@ -212,9 +220,10 @@ RNNCell::RNNCell(std::int64_t input, std::int64_t hidden, const RNNCellOptions& 
     : input_size(input), hidden_size(hidden), nonlinearity(options.nonlinearity) {
   make_cell("RNNCell", *this, Kind::tanh, input, hidden, options);
 }
-Tensor RNNCell::operator()(const Tensor& x, const Tensor& h) const {
+Tensor RNNCell::forward(const Tensor& x, const Tensor& h) const {
   return step("RNNCell", *this, kind_of(nonlinearity), x, h, {}).h;
 }
+BRAID_LAYER_CALL(Tensor, RNNCell, (const Tensor& x, const Tensor& h), (x, h))
 std::string RNNCell::extra() const {
   return cell_extra(*this) +
          (weight_ih.defined() && nonlinearity == Nonlinearity::relu ? ", nonlinearity=relu" : "");
@@ -224,18 +233,27 @@ LSTMCell::LSTMCell(std::int64_t input, std::int64_t hidden, const LSTMCellOption
     : input_size(input), hidden_size(hidden) {
   make_cell("LSTMCell", *this, Kind::lstm, input, hidden, options);
 }
-LSTMState LSTMCell::operator()(const Tensor& x, const LSTMState& state) const {
+LSTMState LSTMCell::forward(const Tensor& x, const LSTMState& state) const {
   return step("LSTMCell", *this, Kind::lstm, x, state.h, state.c);
 }
+BRAID_LAYER_CALL(LSTMState, LSTMCell, (const Tensor& x, const LSTMState& state), (x, state))
 std::string LSTMCell::extra() const { return cell_extra(*this); }
 
 GRUCell::GRUCell(std::int64_t input, std::int64_t hidden, const GRUCellOptions& options)
     : input_size(input), hidden_size(hidden) {
   make_cell("GRUCell", *this, Kind::gru, input, hidden, options);
 }
-Tensor GRUCell::operator()(const Tensor& x, const Tensor& h) const {
+Tensor GRUCell::forward(const Tensor& x, const Tensor& h) const {
   return step("GRUCell", *this, Kind::gru, x, h, {}).h;
 }
+BRAID_LAYER_CALL(Tensor, GRUCell, (const Tensor& x, const Tensor& h), (x, h))
 std::string GRUCell::extra() const { return cell_extra(*this); }
+
+BRAID_FIELDS_DEFINED(LSTMState, h, c)
+BRAID_FIELDS_DEFINED(LSTMOutput, output, h_n, c_n)
+BRAID_FIELDS_DEFINED(RNNOutput, output, h_n)
+BRAID_FIELDS_DEFINED(RNNCell, weight_ih, weight_hh, bias_ih, bias_hh)
+BRAID_FIELDS_DEFINED(LSTMCell, weight_ih, weight_hh, bias_ih, bias_hh)
+BRAID_FIELDS_DEFINED(GRUCell, weight_ih, weight_hh, bias_ih, bias_hh)
 
 }  // namespace braid::nn

@@ -2,11 +2,14 @@
 
 #include <braid/core/checkpoint.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/storage_mutex.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/norm.hpp>
 #include <braid/core/ops/reduce.hpp>
 #include <braid/nn/norm.hpp>
 #include <braid/nn/replica_group.hpp>
+
+#include "layers/call.hpp"
 
 namespace braid::nn {
 namespace {
@@ -28,11 +31,12 @@ Tensor channels_of(const Tensor& t, int rank) {
 
 }  // namespace
 
-Tensor SyncBatchNorm::operator()(const Tensor& x) const {
+Tensor SyncBatchNorm::forward(const Tensor& x) const {
   if (x.dim() < 2 || x.size(1) != num_features)
     throw ShapeError(str("SyncBatchNorm: expected x [n, ", num_features, ", ..], got ", x.shape()));
   return apply_synchronised("SyncBatchNorm", x);
 }
+BRAID_LAYER_CALL(Tensor, SyncBatchNorm, (const Tensor& x), (x))
 
 Tensor detail::BatchNorm::apply_synchronised(const char* name, const Tensor& x) const {
   // The checks of batch_norm, before any replica waits for another.
@@ -66,7 +70,7 @@ Tensor detail::BatchNorm::apply_synchronised(const char* name, const Tensor& x) 
 
   if (training && running_mean.defined() && !braid::detail::recomputing()) {
     const NoGrad guard;
-    const std::lock_guard lock(running_mean.storage()->mutex());
+    const std::lock_guard lock(braid::detail::mutex_of(*running_mean.storage()));
     num_batches_tracked.add_(1);
     const double factor = momentum ? *momentum : 1 / num_batches_tracked.item<double>();
     running_mean.mul_(1 - factor).add_(mean.detach().to(running_mean.dtype()), factor);

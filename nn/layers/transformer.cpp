@@ -8,6 +8,8 @@
 #include <braid/nn/transformer.hpp>
 #include <braid/nn/walks.hpp>
 
+#include "layers/call.hpp"
+
 namespace braid::nn {
 namespace {
 
@@ -71,12 +73,14 @@ TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int6
       activation(o.activation),
       norm_first(o.norm_first) {}
 
-Tensor TransformerEncoderLayer::operator()(const Tensor& src, const AttentionCall& mask) const {
+Tensor TransformerEncoderLayer::forward(const Tensor& src, const AttentionCall& mask) const {
   const Tensor x = residual(src, norm1, norm_first,
                             [&](const Tensor& t) { return dropout1(self_attn(t, t, t, mask)); });
   return residual(x, norm2, norm_first,
                   [&](const Tensor& t) { return dropout2(feed_forward(*this, t)); });
 }
+BRAID_LAYER_CALL(Tensor, TransformerEncoderLayer, (const Tensor& src, const AttentionCall& mask),
+                 (src, mask))
 
 TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead,
                                                  const TransformerOptions& o)
@@ -94,9 +98,9 @@ TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t d_model, std::int6
       activation(o.activation),
       norm_first(o.norm_first) {}
 
-Tensor TransformerDecoderLayer::operator()(const Tensor& tgt, const Tensor& memory,
-                                           const AttentionCall& tgt_mask,
-                                           const AttentionCall& memory_mask) const {
+Tensor TransformerDecoderLayer::forward(const Tensor& tgt, const Tensor& memory,
+                                        const AttentionCall& tgt_mask,
+                                        const AttentionCall& memory_mask) const {
   Tensor x = residual(tgt, norm1, norm_first,
                       [&](const Tensor& t) { return dropout1(self_attn(t, t, t, tgt_mask)); });
   x = residual(x, norm2, norm_first, [&](const Tensor& t) {
@@ -105,26 +109,36 @@ Tensor TransformerDecoderLayer::operator()(const Tensor& tgt, const Tensor& memo
   return residual(x, norm3, norm_first,
                   [&](const Tensor& t) { return dropout3(feed_forward(*this, t)); });
 }
+BRAID_LAYER_CALL(Tensor, TransformerDecoderLayer,
+                 (const Tensor& tgt, const Tensor& memory, const AttentionCall& tgt_mask,
+                  const AttentionCall& memory_mask),
+                 (tgt, memory, tgt_mask, memory_mask))
 
 TransformerEncoder::TransformerEncoder(const TransformerEncoderLayer& layer,
                                        std::int64_t num_layers, std::optional<LayerNorm> last)
     : layers(copies("TransformerEncoder", layer, num_layers)), norm(std::move(last)) {}
-Tensor TransformerEncoder::operator()(const Tensor& src, const AttentionCall& mask) const {
+Tensor TransformerEncoder::forward(const Tensor& src, const AttentionCall& mask) const {
   Tensor x = src;
   for (const TransformerEncoderLayer& layer : layers) x = layer(x, mask);
   return norm ? (*norm)(x) : x;
 }
+BRAID_LAYER_CALL(Tensor, TransformerEncoder, (const Tensor& src, const AttentionCall& mask),
+                 (src, mask))
 
 TransformerDecoder::TransformerDecoder(const TransformerDecoderLayer& layer,
                                        std::int64_t num_layers, std::optional<LayerNorm> last)
     : layers(copies("TransformerDecoder", layer, num_layers)), norm(std::move(last)) {}
-Tensor TransformerDecoder::operator()(const Tensor& tgt, const Tensor& memory,
-                                      const AttentionCall& tgt_mask,
-                                      const AttentionCall& memory_mask) const {
+Tensor TransformerDecoder::forward(const Tensor& tgt, const Tensor& memory,
+                                   const AttentionCall& tgt_mask,
+                                   const AttentionCall& memory_mask) const {
   Tensor x = tgt;
   for (const TransformerDecoderLayer& layer : layers) x = layer(x, memory, tgt_mask, memory_mask);
   return norm ? (*norm)(x) : x;
 }
+BRAID_LAYER_CALL(Tensor, TransformerDecoder,
+                 (const Tensor& tgt, const Tensor& memory, const AttentionCall& tgt_mask,
+                  const AttentionCall& memory_mask),
+                 (tgt, memory, tgt_mask, memory_mask))
 
 PositionalEncoding::PositionalEncoding(std::int64_t d_model,
                                        const PositionalEncodingOptions& options)
@@ -150,7 +164,7 @@ PositionalEncoding::PositionalEncoding(std::int64_t d_model,
       Buffer(batch_first ? made.reshape({1, length, d_model}) : made.reshape({length, 1, d_model}));
 }
 
-Tensor PositionalEncoding::operator()(const Tensor& x) const {
+Tensor PositionalEncoding::forward(const Tensor& x) const {
   const int axis = batch_first ? 1 : 0;
   if (x.dim() != 3 || x.shape().back() != pe.shape().back() || x.size(axis) > pe.size(axis))
     throw ShapeError(str("PositionalEncoding: expected x [", batch_first ? "batch, n" : "n, batch",
@@ -158,5 +172,8 @@ Tensor PositionalEncoding::operator()(const Tensor& x) const {
                          x.shape()));
   return dropout(x + pe.narrow(axis, 0, x.size(axis)).to(x.dtype()));
 }
+BRAID_LAYER_CALL(Tensor, PositionalEncoding, (const Tensor& x), (x))
+
+BRAID_FIELDS_DEFINED(PositionalEncoding, dropout, pe)
 
 }  // namespace braid::nn

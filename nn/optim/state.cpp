@@ -9,6 +9,20 @@
 
 namespace braid::optim {
 
+void Optimizer::braid_fill(const tree::detail::Fill& fill, const tree::Name& name) {
+  static constexpr tree::NodeType type{
+      tree::Form::structure, ::braid::detail::signature<Optimizer>(), nullptr, nullptr, nullptr};
+  const std::size_t self = fill.flat.nodes.size();
+  fill.flat.nodes.push_back({&type, this, name, fill.parent, 0});
+  const tree::detail::Fill inside{fill.flat, static_cast<std::int32_t>(self)};
+  const std::string_view names[] = {traits_.states.m, traits_.states.v, traits_.states.s};
+  std::int64_t fields = 0;
+  for (std::size_t k = 0; k < kStates; ++k)
+    if (!names[k].empty()) inside(tree::Name(names[k]), state_[k]), ++fields;
+  inside(tree::Name("steps"), steps_);
+  fill.flat.nodes[self].size = fields + 1;
+}
+
 /// Checks the dict. Copies its tensors, unless `states` and `step_counts` are null.
 LoadReport Optimizer::match_state(std::span<const StateDict::value_type> dict,
                                   const LoadOptions& options, States* states,

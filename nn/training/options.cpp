@@ -8,7 +8,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <braid/core/device.hpp>
@@ -55,22 +54,20 @@ template <class T> T number(const Option& e, std::string_view text) {
 
 /// Parses the text according to the option's type, and stores the value if `keep` is true.
 void read(const Option& e, std::string_view text, bool keep) {
-  std::visit(
-      [&](auto* to) {
-        using T = std::remove_pointer_t<decltype(to)>;
-        T value;
-        if constexpr (std::is_same_v<T, std::string>) value = text;
-        else if constexpr (std::is_same_v<T, bool>) value = true;
-        else value = number<T>(e, text);
-        if (keep) *to = std::move(value);
-      },
-      e.to);
+  e.to.visit([&](auto* to) {
+    using T = std::remove_pointer_t<decltype(to)>;
+    T value;
+    if constexpr (std::is_same_v<T, std::string>) value = text;
+    else if constexpr (std::is_same_v<T, bool>) value = true;
+    else value = number<T>(e, text);
+    if (keep) *to = std::move(value);
+  });
 }
 
 void check_own(const std::vector<Option>& known, std::size_t first) {
   for (std::size_t i = first; i < known.size(); ++i) {
     const Option& e = known[i];
-    if (e.value.empty() != std::holds_alternative<bool*>(e.to))
+    if (e.value.empty() != e.to.is_flag())
       fail(e.name, "a bool without the name of a value, or another type with one",
            io::quoted(e.value));
     for (std::size_t k = 0; k < i; ++k)
@@ -79,17 +76,15 @@ void check_own(const std::vector<Option>& known, std::size_t first) {
 }
 
 std::string shown(const Option& e) {
-  return std::visit(
-      [](const auto* value) {
-        using T = std::remove_cv_t<std::remove_pointer_t<decltype(value)>>;
-        if constexpr (std::is_same_v<T, std::string>)
-          return value->empty() ? std::string() : " [" + *value + "]";
-        else if constexpr (std::is_same_v<T, bool>) return std::string(*value ? " [on]" : "");
-        else if constexpr (std::is_same_v<T, int>)
-          return *value == 0 ? std::string() : str(" [", *value, "]");
-        else return str(" [", *value, "]");
-      },
-      e.to);
+  return e.to.visit([](const auto* value) {
+    using T = std::remove_cv_t<std::remove_pointer_t<decltype(value)>>;
+    if constexpr (std::is_same_v<T, std::string>)
+      return value->empty() ? std::string() : " [" + *value + "]";
+    else if constexpr (std::is_same_v<T, bool>) return std::string(*value ? " [on]" : "");
+    else if constexpr (std::is_same_v<T, int>)
+      return *value == 0 ? std::string() : str(" [", *value, "]");
+    else return str(" [", *value, "]");
+  });
 }
 
 }  // namespace

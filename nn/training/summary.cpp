@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <iomanip>
+#include <map>
 #include <ostream>
 
+#include <braid/core/internal/multiply_adds.hpp>
 #include <braid/nn/training/accuracy.hpp>
+
+#include "module/observer.hpp"
 
 namespace braid::training {
 namespace {
@@ -35,10 +39,9 @@ Summary summary_of(const tree::Flat& flat) {
   Summary summary;
   for (std::size_t n = 0; n < flat.nodes.size(); ++n) {
     const tree::Node& node = flat.nodes[n];
-    Summary::Layer layer{
-        .path = flat.path(node),
-        .type = std::string(::braid::detail::short_type_name(node.type->signature)),
-        .shapes = {}};
+    Summary::Layer layer;
+    layer.path = flat.path(node);
+    layer.type = std::string(::braid::detail::short_type_name(node.type->signature));
     if (node.type->extra) layer.type += '(' + node.type->extra(node.object) + ')';
     for (std::size_t i = 0; i < flat.leaves.size(); ++i) {
       const tree::Leaf& leaf = flat.leaves[i];
@@ -68,6 +71,60 @@ Summary summary_of(const tree::Flat& flat) {
   return summary;
 }
 
+namespace {
+
+/// Gives each layer the multiply-adds of its calls, without those of layers that it calls.
+class Watch final : public nn::detail::LayerObserver {
+ public:
+  Watch(Summary& summary, const tree::Flat& flat) : summary_(summary) {
+    for (const tree::Node& node : flat.nodes)
+      if (node.type->training) layers_[node.type->training(node.object)] = flat.path(node);
+  }
+
+  void begins(const nn::Module& layer) override {
+    give_to_innermost();
+    Summary::Layer* row = nullptr;  // stays null for a layer without a row, such as an encoder
+    if (const auto path = layers_.find(&layer.training); path != layers_.end())
+      for (Summary::Layer& candidate : summary_.layers)
+        if (candidate.path == path->second) row = &candidate;
+    open_.push_back(row);
+  }
+  void called(const nn::LayerCall& call) override {
+    give_to_innermost();
+    Summary::Layer* const row = open_.back();
+    open_.pop_back();
+    if (!row) return;
+    ++row->calls;
+    row->output.clear();
+    for (const Tensor& t : call.outputs)
+      if (t.defined()) row->output += str(row->output.empty() ? "" : ", ", t.shape());
+  }
+  [[nodiscard]] std::int64_t count() const noexcept { return count_.count(); }
+
+ private:
+  void give_to_innermost() {
+    const std::int64_t count = count_.count(), own = count - std::exchange(given_, count);
+    if (!open_.empty() && open_.back()) open_.back()->multiply_adds += own;
+  }
+
+  Summary& summary_;
+  std::map<const bool*, std::string> layers_;
+  std::vector<Summary::Layer*> open_;  // the calls that run
+  ::braid::detail::CountMultiplyAdds count_;
+  std::int64_t given_ = 0;
+};
+
+}  // namespace
+
+void add_call(Summary& summary, const tree::Flat& flat, const std::function<void()>& call) {
+  const NoGrad guard;
+  const EvalMode mode(flat);
+  Watch watch(summary, flat);
+  call();
+  summary.called = true;
+  summary.multiply_adds = watch.count();
+}
+
 InputAndLabel input_and_label(const tree::Flat& batch) {
   if (batch.leaves.size() != 2)
     throw ArgumentError(
@@ -91,28 +148,35 @@ std::int64_t count_right(const Tensor& scores, const Tensor& label) {
 }  // namespace detail
 
 std::ostream& operator<<(std::ostream& out, const Summary& summary) {
-  std::size_t path = 5, type = 4, shapes = 6;
+  using Row = std::vector<std::string>;
+  std::vector<Row> rows{{"layer", "type", "shapes"}};
+  if (summary.called) rows[0].push_back("output");
+  const std::size_t texts = rows[0].size();  // the columns after them are numbers
+  rows[0].insert(rows[0].end(), {"parameters", "bytes"});
+  if (summary.called) rows[0].push_back("multiply-adds");
   for (const Summary::Layer& l : summary.layers) {
-    path = std::max(path, l.path.size());
-    type = std::max(type, l.type.size());
-    shapes = std::max(shapes, l.shapes.size());
+    Row& row = rows.emplace_back(Row{l.path.empty() ? "." : l.path, l.type, l.shapes});
+    if (summary.called) row.push_back(l.output);
+    row.insert(row.end(), {with_commas(l.parameters), in_bytes(l.bytes)});
+    if (summary.called) row.push_back(with_commas(l.multiply_adds));
   }
-  const auto row = [&](const std::string& a, const std::string& b, const std::string& c,
-                       const std::string& d, const std::string& e) {
-    const auto padded = [](const std::string& text, std::size_t width) {
-      return text + std::string(width > text.size() ? width - text.size() : 0, ' ');
-    };
-    const auto right = [](const std::string& text, std::size_t width) {
-      return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;
-    };
-    out << padded(a, path) << "  " << padded(b, type) << "  " << padded(c, shapes) << "  "
-        << right(d, 14) << "  " << right(e, 10) << '\n';
-  };
-  row("layer", "type", "shapes", "parameters", "bytes");
-  for (const Summary::Layer& l : summary.layers)
-    row(l.path.empty() ? "." : l.path, l.type, l.shapes, with_commas(l.parameters),
-        in_bytes(l.bytes));
-  row("all", "", "", with_commas(summary.parameters), in_bytes(summary.bytes));
+  Row& all = rows.emplace_back(Row(texts));
+  all[0] = "all";
+  all.insert(all.end(), {with_commas(summary.parameters), in_bytes(summary.bytes)});
+  if (summary.called) all.push_back(with_commas(summary.multiply_adds));
+
+  // numbers as wide as they were in tables without an example input
+  std::vector<std::size_t> width(rows[0].size(), 0);
+  width[texts] = 14, width[texts + 1] = 10;
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string blank(width[i] - row[i].size(), ' ');
+      out << (i > 0 ? "  " : "") << (i < texts ? row[i] + blank : blank + row[i]);
+    }
+    out << '\n';
+  }
   return out << "trained " << with_commas(summary.trained) << ", frozen "
              << with_commas(summary.parameters - summary.trained) << ", buffers "
              << with_commas(summary.buffers);

@@ -47,8 +47,7 @@ TEST_CASE("rnn: parameters are named, ordered, shaped and started as PyTorch's",
   CHECK(nn::RNN(2, 3).weights.at("weight_hh_l0").shape() == Shape{3, 3});
   CHECK(keys(named_parameters(nn::LSTMCell(2, 3))) ==
         Names{"weight_ih", "weight_hh", "bias_ih", "bias_hh"});
-  CHECK_THROWS_TEXT(IndexError,
-                    "ParameterDict: expected the name of a parameter, got 'weight_ih_l2'",
+  CHECK_THROWS_TEXT(IndexError, "at: expected the name of an entry, got 'weight_ih_l2'",
                     lstm.weights.at("weight_ih_l2"));
 }
 

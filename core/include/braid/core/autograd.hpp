@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -50,11 +51,12 @@ class ThreadContext {
 /// Per-thread state. Workers that continue a thread's work get a copy.
 struct ThreadState {
   bool grad_enabled = true;
-  std::optional<DType> autocast = {};         // of the innermost Autocast
-  std::optional<Device> default_device = {};  // of the innermost DefaultDeviceGuard
-  const StreamGuard* streams = nullptr;       // innermost guard; it outlives the workers
-  RandomScope* random = nullptr;              // likewise
-  ThreadContext* context = nullptr;           // likewise
+  std::optional<DType> autocast = {};                  // of the innermost Autocast
+  std::optional<Device> default_device = {};           // of the innermost DefaultDeviceGuard
+  const StreamGuard* streams = nullptr;                // innermost guard; it outlives the workers
+  RandomScope* random = nullptr;                       // likewise
+  ThreadContext* context = nullptr;                    // likewise
+  std::atomic<std::int64_t>* multiply_adds = nullptr;  // of the innermost CountMultiplyAdds
 };
 /// Returns the state of the calling thread.
 [[nodiscard]] ThreadState& thread_state() noexcept;

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -26,6 +27,20 @@ struct Error : std::runtime_error {
   /// True if trying again can succeed: with less memory, with more disk space. False for wrong
   /// calls.
   [[nodiscard]] virtual bool retryable() const noexcept { return false; }
+
+  [[nodiscard]] const char* what() const noexcept override {
+    return located_ ? located_->c_str() : std::runtime_error::what();
+  }
+  /// The path of the layer that threw: `layer2.0.conv1`. Empty if no layer threw, or if its path is
+  /// not known (see nn::Module).
+  [[nodiscard]] std::string_view module_path() const noexcept { return path_ ? *path_ : ""; }
+  /// Puts a layer's path before the message. Does nothing if there is one: the innermost layer is
+  /// named. `path` must live as long as the process. For the library.
+  void set_module_path(const std::string& path);
+
+ private:
+  const std::string* path_ = nullptr;
+  std::shared_ptr<const std::string> located_;  // the message with the path
 };
 
 /// Invalid arguments. The call had no effect.

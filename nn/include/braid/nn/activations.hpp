@@ -12,19 +12,19 @@ namespace braid::nn {
 
 /// max(x, 0).
 struct ReLU : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
 /// tanh(x).
 struct Tanh : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
 /// 1 / (1 + e^(-x)).
 struct Sigmoid : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
@@ -37,14 +37,14 @@ struct Sigmoid : Module {
 struct GELU : Module {
   std::string approximate;
   explicit GELU(std::string approximate = "none");
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
 
 /// x sigmoid(x).
 struct SiLU : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
@@ -52,7 +52,7 @@ struct SiLU : Module {
 struct Softplus : Module {
   double beta, threshold;
   explicit Softplus(double beta = 1, double threshold = 20);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -61,7 +61,7 @@ struct Softplus : Module {
 struct ELU : Module {
   double alpha;
   explicit ELU(double alpha = 1);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -70,14 +70,14 @@ struct ELU : Module {
 struct CELU : Module {
   double alpha;
   explicit CELU(double alpha = 1);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
 
 /// 1.0507 elu(x, 1.6733): outputs tend to mean 0 and variance 1 (self-normalising networks).
 struct SELU : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
@@ -85,7 +85,7 @@ struct SELU : Module {
 struct LeakyReLU : Module {
   double negative_slope;
   explicit LeakyReLU(double negative_slope = 0.01);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -96,50 +96,50 @@ struct LeakyReLU : Module {
 struct Hardtanh : Module {
   double min_val, max_val;
   explicit Hardtanh(double min_val = -1, double max_val = 1);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
 
 /// x clamped to [0, 6].
 struct ReLU6 : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
 /// (x + 3) / 6, clamped to [0, 1].
 struct Hardsigmoid : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
 /// x hardsigmoid(x).
 struct Hardswish : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
 /// x tanh(softplus(x)).
 struct Mish : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
 /// log(sigmoid(x)), without underflow.
 struct LogSigmoid : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
 /// x / (1 + |x|).
 struct Softsign : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
 /// x - tanh(x).
 struct Tanhshrink : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
@@ -148,7 +148,7 @@ struct Tanhshrink : Module {
 struct GLU : Module {
   std::int64_t dim;
   explicit GLU(std::int64_t dim = -1);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -157,7 +157,7 @@ struct GLU : Module {
 struct Hardshrink : Module {
   double lambda;
   explicit Hardshrink(double lambda = 0.5);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -168,7 +168,7 @@ struct Hardshrink : Module {
 struct Softshrink : Module {
   double lambda;
   explicit Softshrink(double lambda = 0.5);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -177,7 +177,7 @@ struct Softshrink : Module {
 struct Threshold : Module {
   double threshold, value;
   Threshold(double threshold, double value);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -197,9 +197,9 @@ struct PReLU : Module {
   std::int64_t num_parameters;
   Parameter weight;
   explicit PReLU(std::int64_t num_parameters = 1, const PReLUOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight)
+  BRAID_FIELDS_DECLARED(weight)
 };
 
 /// The layers that only call an op, X(Layer, op): their calls and tests are made from this list.
@@ -218,7 +218,7 @@ struct PReLU : Module {
 struct Softmax : Module {
   std::int64_t dim;
   explicit Softmax(std::int64_t dim = -1);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -227,14 +227,14 @@ struct Softmax : Module {
 struct Softmin : Module {
   std::int64_t dim;
   explicit Softmin(std::int64_t dim = -1);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
 
 /// Softmax over the channels of [n, channels, height, width] or [channels, height, width].
 struct Softmax2d : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS()
 };
 
@@ -242,7 +242,7 @@ struct Softmax2d : Module {
 struct LogSoftmax : Module {
   std::int64_t dim;
   explicit LogSoftmax(std::int64_t dim = -1);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -251,7 +251,7 @@ struct LogSoftmax : Module {
 struct Flatten : Module {
   std::int64_t start_dim, end_dim;
   explicit Flatten(std::int64_t start_dim = 1, std::int64_t end_dim = -1);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -261,7 +261,7 @@ struct Unflatten : Module {
   std::int64_t dim;
   Shape unflattened_size;
   Unflatten(std::int64_t dim, const Shape& unflattened_size);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -271,20 +271,22 @@ struct CosineSimilarity : Module {
   std::int64_t dim;
   double eps;
   explicit CosineSimilarity(std::int64_t dim = 1, double eps = 1e-8);
-  [[nodiscard]] Tensor operator()(const Tensor& a, const Tensor& b) const;
+  BRAID_FORWARD(Tensor, (const Tensor& a, const Tensor& b))
   BRAID_FIELDS()
 };
 struct PairwiseDistance : Module {
   double p, eps;
   bool keepdim;
   explicit PairwiseDistance(double p = 2, double eps = 1e-6, bool keepdim = false);
-  [[nodiscard]] Tensor operator()(const Tensor& a, const Tensor& b) const;
+  BRAID_FORWARD(Tensor, (const Tensor& a, const Tensor& b))
   BRAID_FIELDS()
 };
 
 /// Returns x.
 struct Identity : Module {
-  [[nodiscard]] Tensor operator()(const Tensor& x) const { return x; }
+  [[nodiscard]] Tensor forward(const Tensor& x) const { return x; }
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  using CallsHooks = void;
   BRAID_FIELDS()
 };
 

@@ -58,14 +58,14 @@ struct MultiheadAttention : Module {
 
   MultiheadAttention(std::int64_t embed_dim, std::int64_t num_heads,
                      const MultiheadAttentionOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
-                                  const AttentionCall& call = {}) const;
+  BRAID_FORWARD(Tensor, (const Tensor& query, const Tensor& key, const Tensor& value,
+                         const AttentionCall& call = {}))
   /// See Returns above.
   [[nodiscard]] std::pair<Tensor, Tensor> with_weights(const Tensor& query, const Tensor& key,
                                                        const Tensor& value,
                                                        const AttentionCall& call = {}) const;
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(in_proj_weight, in_proj_bias, out_proj)
+  BRAID_FIELDS_DECLARED(in_proj_weight, in_proj_bias, out_proj)
 };
 
 }  // namespace braid::nn

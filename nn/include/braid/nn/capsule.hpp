@@ -79,8 +79,8 @@ struct PrimaryCapsules : Module {
 
   PrimaryCapsules(std::int64_t in_channels, std::int64_t types, std::int64_t size,
                   Size2 kernel_size, const PrimaryCapsulesOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
-  BRAID_FIELDS(conv)
+  BRAID_FORWARD(Tensor, (const Tensor& x))
+  BRAID_FIELDS_DECLARED(conv)
 };
 
 /// The options of DigitCapsules; the first two are those of dynamic_routing.
@@ -115,9 +115,9 @@ struct DigitCapsules : Module {
 
   DigitCapsules(std::int64_t in_capsules, std::int64_t in_size, std::int64_t out_capsules,
                 std::int64_t out_size, const DigitCapsulesOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& u) const;
+  BRAID_FORWARD(Tensor, (const Tensor& u))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight, bias)
+  BRAID_FIELDS_DECLARED(weight, bias)
 };
 
 }  // namespace braid::nn

@@ -32,9 +32,9 @@ struct Conv2d : Module {
 
   Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
          const Conv2dOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight, bias)
+  BRAID_FIELDS_DECLARED(weight, bias)
 };
 
 /// braid::conv1d as a layer: x [n, in, l] or [in, l], weight [out, in / groups, k]. Initial values
@@ -47,9 +47,9 @@ struct Conv1d : Module {
 
   Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size,
          const Conv1dOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight, bias)
+  BRAID_FIELDS_DECLARED(weight, bias)
 };
 
 /// braid::conv_transpose2d with a weight [in, out / groups, kh, kw] and a bias [out]. Initial
@@ -62,9 +62,9 @@ struct ConvTranspose2d : Module {
 
   ConvTranspose2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
                   const ConvTranspose2dOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight, bias)
+  BRAID_FIELDS_DECLARED(weight, bias)
 };
 
 /// braid::conv_transpose1d as a layer: weight [in, out / groups, k]. Otherwise as ConvTranspose2d.
@@ -76,9 +76,9 @@ struct ConvTranspose1d : Module {
 
   ConvTranspose1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size,
                   const ConvTranspose1dOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight, bias)
+  BRAID_FIELDS_DECLARED(weight, bias)
 };
 
 }  // namespace braid::nn

@@ -12,7 +12,7 @@ namespace braid::nn {
 struct Dropout : Module {
   double p;
   explicit Dropout(double p = 0.5);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -21,7 +21,7 @@ struct Dropout : Module {
 struct Dropout1d : Module {
   double p;
   explicit Dropout1d(double p = 0.5);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -30,7 +30,7 @@ struct Dropout1d : Module {
 struct Dropout2d : Module {
   double p;
   explicit Dropout2d(double p = 0.5);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };

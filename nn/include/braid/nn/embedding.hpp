@@ -32,9 +32,9 @@ struct Embedding : Module {
 
   Embedding(std::int64_t num_embeddings, std::int64_t embedding_dim,
             const EmbeddingOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& indices) const;
+  BRAID_FORWARD(Tensor, (const Tensor& indices))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight)
+  BRAID_FIELDS_DECLARED(weight)
 };
 
 }  // namespace braid::nn

@@ -29,9 +29,9 @@ struct Linear : Module {
   Parameter weight, bias;
 
   Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight, bias)
+  BRAID_FIELDS_DECLARED(weight, bias)
 };
 
 }  // namespace braid::nn

@@ -15,10 +15,9 @@ struct CrossEntropyLoss : Module {
   CrossEntropyOptions options;  ///< without the weight
   Buffer weight;
   explicit CrossEntropyLoss(const CrossEntropyOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& logits, const Tensor& target) const;
-  [[nodiscard]] LossSum operator()(SumAndCount tag, const Tensor& logits,
-                                   const Tensor& target) const;
-  BRAID_FIELDS(weight)
+  BRAID_FORWARD(Tensor, (const Tensor& logits, const Tensor& target))
+  BRAID_FORWARD_SUM(LossSum, (SumAndCount tag, const Tensor& logits, const Tensor& target))
+  BRAID_FIELDS_DECLARED(weight)
 };
 
 /// nll_loss as a module.
@@ -26,10 +25,10 @@ struct NLLLoss : Module {
   NllOptions options;  ///< without the weight
   Buffer weight;
   explicit NLLLoss(const NllOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& log_probabilities, const Tensor& labels) const;
-  [[nodiscard]] LossSum operator()(SumAndCount tag, const Tensor& log_probabilities,
-                                   const Tensor& labels) const;
-  BRAID_FIELDS(weight)
+  BRAID_FORWARD(Tensor, (const Tensor& log_probabilities, const Tensor& labels))
+  BRAID_FORWARD_SUM(LossSum,
+                    (SumAndCount tag, const Tensor& log_probabilities, const Tensor& labels))
+  BRAID_FIELDS_DECLARED(weight)
 };
 
 /// binary_cross_entropy as a module.
@@ -37,9 +36,9 @@ struct BCELoss : Module {
   BceOptions options;  ///< without the weight
   Buffer weight;
   explicit BCELoss(const BceOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& p, const Tensor& target) const;
-  [[nodiscard]] LossSum operator()(SumAndCount tag, const Tensor& p, const Tensor& target) const;
-  BRAID_FIELDS(weight)
+  BRAID_FORWARD(Tensor, (const Tensor& p, const Tensor& target))
+  BRAID_FORWARD_SUM(LossSum, (SumAndCount tag, const Tensor& p, const Tensor& target))
+  BRAID_FIELDS_DECLARED(weight)
 };
 
 /// binary_cross_entropy_with_logits as a module.
@@ -47,19 +46,18 @@ struct BCEWithLogitsLoss : Module {
   BceWithLogitsOptions options;  ///< without the weights
   Buffer weight, pos_weight;
   explicit BCEWithLogitsLoss(const BceWithLogitsOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x, const Tensor& target) const;
-  [[nodiscard]] LossSum operator()(SumAndCount tag, const Tensor& x, const Tensor& target) const;
-  BRAID_FIELDS(weight, pos_weight)
+  BRAID_FORWARD(Tensor, (const Tensor& x, const Tensor& target))
+  BRAID_FORWARD_SUM(LossSum, (SumAndCount tag, const Tensor& x, const Tensor& target))
+  BRAID_FIELDS_DECLARED(weight, pos_weight)
 };
 
 /// gaussian_nll_loss as a module.
 struct GaussianNLLLoss : Module {
   GaussianNllOptions options;
   explicit GaussianNLLLoss(const GaussianNllOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x, const Tensor& target,
-                                  const Tensor& variance) const;
-  [[nodiscard]] LossSum operator()(SumAndCount tag, const Tensor& x, const Tensor& target,
-                                   const Tensor& variance) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x, const Tensor& target, const Tensor& variance))
+  BRAID_FORWARD_SUM(LossSum, (SumAndCount tag, const Tensor& x, const Tensor& target,
+                              const Tensor& variance))
   BRAID_FIELDS()
 };
 
@@ -80,24 +78,24 @@ struct GaussianNLLLoss : Module {
   X(MarginRankingLoss, margin_ranking_loss, MarginRankingOptions)       \
   X(TripletMarginLoss, triplet_margin_loss, TripletMarginOptions)
 
-#define BRAID_LOSS(Layer, function, Options)                                                   \
-  struct Layer : Module {                                                                      \
-    Options options;                                                                           \
-    explicit Layer(const Options& options = {});                                               \
-    [[nodiscard]] Tensor operator()(const Tensor& a, const Tensor& b) const;                   \
-    [[nodiscard]] LossSum operator()(SumAndCount tag, const Tensor& a, const Tensor& b) const; \
-    BRAID_FIELDS()                                                                             \
+#define BRAID_LOSS(Layer, function, Options)                                        \
+  struct Layer : Module {                                                           \
+    Options options;                                                                \
+    explicit Layer(const Options& options = {});                                    \
+    BRAID_FORWARD(Tensor, (const Tensor& a, const Tensor& b))                       \
+    BRAID_FORWARD_SUM(LossSum, (SumAndCount tag, const Tensor& a, const Tensor& b)) \
+    BRAID_FIELDS()                                                                  \
   };
 BRAID_LOSS_LAYERS_OF_TWO(BRAID_LOSS)
 #undef BRAID_LOSS
-#define BRAID_LOSS(Layer, function, Options)                                                  \
-  struct Layer : Module {                                                                     \
-    Options options;                                                                          \
-    explicit Layer(const Options& options = {});                                              \
-    [[nodiscard]] Tensor operator()(const Tensor& a, const Tensor& b, const Tensor& c) const; \
-    [[nodiscard]] LossSum operator()(SumAndCount tag, const Tensor& a, const Tensor& b,       \
-                                     const Tensor& c) const;                                  \
-    BRAID_FIELDS()                                                                            \
+#define BRAID_LOSS(Layer, function, Options)                                                \
+  struct Layer : Module {                                                                   \
+    Options options;                                                                        \
+    explicit Layer(const Options& options = {});                                            \
+    BRAID_FORWARD(Tensor, (const Tensor& a, const Tensor& b, const Tensor& c))              \
+    BRAID_FORWARD_SUM(LossSum,                                                              \
+                      (SumAndCount tag, const Tensor& a, const Tensor& b, const Tensor& c)) \
+    BRAID_FIELDS()                                                                          \
   };
 BRAID_LOSS_LAYERS_OF_THREE(BRAID_LOSS)
 #undef BRAID_LOSS

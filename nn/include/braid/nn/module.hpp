@@ -4,6 +4,7 @@
 #include <string>
 
 #include <braid/core/tree.hpp>
+#include <braid/nn/internal/module_record.hpp>
 #include <braid/nn/parameter.hpp>
 
 namespace braid::nn {
@@ -17,15 +18,15 @@ namespace braid::nn {
 ///       Tensor operator()(const Tensor& x) const { return output(relu(hidden(x))); }
 ///       BRAID_FIELDS(hidden, output)
 ///     };
+///
+/// The first walk over a model (parameters, to, DataParallel, …) tells each module its path. An
+/// error that a layer throws begins with it: `output: linear: expected …`.
 struct Module {
   bool training = true;
 
-  Module() = default;
-  Module(const Module& other) noexcept : training(other.training) { tree::Sharing::count_module(); }
-  Module(Module&&) noexcept = default;
-  Module& operator=(const Module&) noexcept = default;
-  Module& operator=(Module&&) noexcept = default;
-  ~Module() = default;
+  Module() noexcept = default;
+
+  detail::ModuleRecord record_;  ///< for the library
 };
 
 /// A type that derives from Module.
@@ -34,6 +35,9 @@ concept IsModule = std::derived_from<M, Module>;
 
 namespace detail {
 template <class M> bool* training_of(void* object) { return &static_cast<M*>(object)->training; }
+template <class M> std::atomic<const std::string*>* path_of(void* object) {
+  return &static_cast<M*>(object)->Module::record_.path;
+}
 template <class M> std::string extra_of(const void* object) {
   return static_cast<const M*>(object)->extra();
 }
@@ -51,10 +55,21 @@ template <IsModule M> std::ostream& operator<<(std::ostream& out, const M& modul
 
 }  // namespace braid::nn
 
+// In a layer of the library: declares forward, and the call, which runs forward, puts the layer's
+// path before the message of an error, and runs the hooks (layer.hpp). BRAID_FORWARD_SUM is another
+// overload of both.
+#define BRAID_FORWARD(Result, parameters) \
+  BRAID_FORWARD_SUM(Result, parameters)   \
+  using CallsHooks = void;
+#define BRAID_FORWARD_SUM(Result, parameters)    \
+  [[nodiscard]] Result forward parameters const; \
+  [[nodiscard]] Result operator() parameters const;
+
 template <class M>
   requires braid::nn::IsModule<M>
 struct braid::tree::Hooks<M> {
   static constexpr bool* (*training)(void*) = &braid::nn::detail::training_of<M>;
+  static constexpr std::atomic<const std::string*>* (*path)(void*) = &braid::nn::detail::path_of<M>;
   static constexpr std::string (*extra)(const void*) = [] {
     if constexpr (requires(const M& m) {
                     { m.extra() } -> std::convertible_to<std::string>;

@@ -14,6 +14,7 @@
 /// Throws    ShapeError, DTypeError, DeviceError, ArgumentError with the text
 ///           `op: expected …, got …`, before anything is changed
 #include <braid/nn/activations.hpp>
+#include <braid/nn/any_module.hpp>
 #include <braid/nn/attention.hpp>
 #include <braid/nn/capsule.hpp>
 #include <braid/nn/conv.hpp>
@@ -21,12 +22,14 @@
 #include <braid/nn/embedding.hpp>
 #include <braid/nn/functional.hpp>
 #include <braid/nn/init.hpp>
+#include <braid/nn/layer.hpp>
 #include <braid/nn/linear.hpp>
 #include <braid/nn/loss_layers.hpp>
 #include <braid/nn/losses.hpp>
 #include <braid/nn/module.hpp>
 #include <braid/nn/norm.hpp>
 #include <braid/nn/optim.hpp>
+#include <braid/nn/ordered_map.hpp>
 #include <braid/nn/pad.hpp>
 #include <braid/nn/parameter.hpp>
 #include <braid/nn/parameter_dict.hpp>

@@ -31,9 +31,9 @@ struct LayerNorm : Module {
 
   explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
   explicit LayerNorm(std::int64_t normalized_shape, const LayerNormOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight, bias)
+  BRAID_FIELDS_DECLARED(weight, bias)
 };
 
 /// The options of RMSNorm.
@@ -52,9 +52,9 @@ struct RMSNorm : Module {
 
   explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {});
   explicit RMSNorm(std::int64_t normalized_shape, const RMSNormOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight)
+  BRAID_FIELDS_DECLARED(weight)
 };
 
 /// The options of GroupNorm.
@@ -75,9 +75,9 @@ struct GroupNorm : Module {
 
   GroupNorm(std::int64_t num_groups, std::int64_t num_channels,
             const GroupNormOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight, bias)
+  BRAID_FIELDS_DECLARED(weight, bias)
 };
 
 /// The options of BatchNorm1d, BatchNorm2d and SyncBatchNorm.
@@ -101,7 +101,7 @@ struct BatchNorm : Module {
 
   BatchNorm(const char* name, std::int64_t num_features, const BatchNormOptions& options);
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight, bias, running_mean, running_var, num_batches_tracked)
+  BRAID_FIELDS_DECLARED(weight, bias, running_mean, running_var, num_batches_tracked)
 
  protected:
   [[nodiscard]] Tensor apply(const char* name, const Tensor& x, int rank, int other_rank) const;
@@ -120,7 +120,7 @@ struct BatchNorm : Module {
 ///           or number of features
 struct BatchNorm1d : detail::BatchNorm {
   explicit BatchNorm1d(std::int64_t num_features, const BatchNormOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const { return apply("BatchNorm1d", x, 2, 3); }
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS_OF(BatchNorm)
 };
 
@@ -131,7 +131,7 @@ struct BatchNorm1d : detail::BatchNorm {
 ///     eval(norm);
 struct BatchNorm2d : detail::BatchNorm {
   explicit BatchNorm2d(std::int64_t num_features, const BatchNormOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const { return apply("BatchNorm2d", x, 4, 4); }
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS_OF(BatchNorm)
 };
 
@@ -147,7 +147,7 @@ struct BatchNorm2d : detail::BatchNorm {
 ///           in the same order
 struct SyncBatchNorm : detail::BatchNorm {
   explicit SyncBatchNorm(std::int64_t num_features, const BatchNormOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   BRAID_FIELDS_OF(BatchNorm)
 };
 

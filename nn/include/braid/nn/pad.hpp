@@ -17,7 +17,7 @@ struct Pad : Module {
   double value;
   /// Throws ArgumentError, naming the layer, unless there are 1 or 2 `dims` numbers.
   Pad(const char* name, int dims, PadMode mode, const IntList& padding, double value = 0);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };

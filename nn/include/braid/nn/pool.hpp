@@ -16,7 +16,7 @@ struct MaxPool2d : Module {
   Size2 kernel_size;
   MaxPool2dOptions options;
   explicit MaxPool2d(Size2 kernel_size, const MaxPool2dOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -26,7 +26,7 @@ struct MaxPool1d : Module {
   std::int64_t kernel_size;
   MaxPool1dOptions options;
   explicit MaxPool1d(std::int64_t kernel_size, const MaxPool1dOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -36,7 +36,7 @@ struct AvgPool2d : Module {
   Size2 kernel_size;
   AvgPool2dOptions options;
   explicit AvgPool2d(Size2 kernel_size, const AvgPool2dOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -46,7 +46,7 @@ struct AvgPool1d : Module {
   std::int64_t kernel_size;
   AvgPool1dOptions options;
   explicit AvgPool1d(std::int64_t kernel_size, const AvgPool1dOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -55,7 +55,7 @@ struct AvgPool1d : Module {
 struct AdaptiveAvgPool2d : Module {
   Size2 output_size;
   explicit AdaptiveAvgPool2d(Size2 output_size);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -64,7 +64,7 @@ struct AdaptiveAvgPool2d : Module {
 struct AdaptiveAvgPool1d : Module {
   std::int64_t output_size;
   explicit AdaptiveAvgPool1d(std::int64_t output_size);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -73,7 +73,7 @@ struct AdaptiveAvgPool1d : Module {
 struct AdaptiveMaxPool2d : Module {
   Size2 output_size;
   explicit AdaptiveMaxPool2d(Size2 output_size);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };
@@ -82,7 +82,7 @@ struct AdaptiveMaxPool2d : Module {
 struct Upsample : Module {
   InterpolateOptions options;
   explicit Upsample(const InterpolateOptions& options);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x))
   [[nodiscard]] std::string extra() const;
   BRAID_FIELDS()
 };

@@ -43,19 +43,19 @@ struct RNNOptions {
 /// The state between two calls. It is a tree, so that DataParallel can split it along dim 1.
 struct LSTMState {
   Tensor h, c;
-  BRAID_FIELDS(h, c)
+  BRAID_FIELDS_DECLARED(h, c)
 };
 /// The result of an LSTM; shapes as there.
 struct LSTMOutput {
   Tensor output, h_n, c_n;
   /// The argument for the next call.
   [[nodiscard]] LSTMState state() const { return {h_n, c_n}; }
-  BRAID_FIELDS(output, h_n, c_n)
+  BRAID_FIELDS_DECLARED(output, h_n, c_n)
 };
 /// The result of a GRU or an RNN; shapes as in LSTM.
 struct RNNOutput {
   Tensor output, h_n;
-  BRAID_FIELDS(output, h_n)
+  BRAID_FIELDS_DECLARED(output, h_n)
 };
 
 /// The common part of RNN, LSTM and GRU.
@@ -99,8 +99,8 @@ struct Recurrent : Module {
 ///     const auto [output, h_n, c_n] = lstm(randn({8, 35, 32}));  // [8, 35, 64] and 2 × [2, 8, 64]
 struct LSTM : Recurrent {
   LSTM(std::int64_t input_size, std::int64_t hidden_size, const LSTMOptions& options = {});
-  [[nodiscard]] LSTMOutput operator()(const Tensor& x, const LSTMState& state = {},
-                                      const Tensor& lengths = {}) const;
+  BRAID_FORWARD(LSTMOutput,
+                (const Tensor& x, const LSTMState& state = {}, const Tensor& lengths = {}))
   BRAID_UNNAMED_FIELD(weights)
 };
 
@@ -111,8 +111,7 @@ struct LSTM : Recurrent {
 ///     const auto [output, h_n] = gru(randn({35, 2, 32}), {}, lengths);  // output [35, 2, 128]
 struct GRU : Recurrent {
   GRU(std::int64_t input_size, std::int64_t hidden_size, const GRUOptions& options = {});
-  [[nodiscard]] RNNOutput operator()(const Tensor& x, const Tensor& h = {},
-                                     const Tensor& lengths = {}) const;
+  BRAID_FORWARD(RNNOutput, (const Tensor& x, const Tensor& h = {}, const Tensor& lengths = {}))
   BRAID_UNNAMED_FIELD(weights)
 };
 
@@ -120,8 +119,7 @@ struct GRU : Recurrent {
 /// state.
 struct RNN : Recurrent {
   RNN(std::int64_t input_size, std::int64_t hidden_size, const RNNOptions& options = {});
-  [[nodiscard]] RNNOutput operator()(const Tensor& x, const Tensor& h = {},
-                                     const Tensor& lengths = {}) const;
+  BRAID_FORWARD(RNNOutput, (const Tensor& x, const Tensor& h = {}, const Tensor& lengths = {}))
   BRAID_UNNAMED_FIELD(weights)
 };
 
@@ -150,9 +148,9 @@ struct RNNCell : Module {
   Nonlinearity nonlinearity;
 
   RNNCell(std::int64_t input_size, std::int64_t hidden_size, const RNNCellOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x, const Tensor& h = {}) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x, const Tensor& h = {}))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
+  BRAID_FIELDS_DECLARED(weight_ih, weight_hh, bias_ih, bias_hh)
 };
 
 /// One step of an LSTM, from {h, c} to {h, c}. Shapes as RNNCell.
@@ -165,9 +163,9 @@ struct LSTMCell : Module {
   Parameter weight_ih, weight_hh, bias_ih, bias_hh;
 
   LSTMCell(std::int64_t input_size, std::int64_t hidden_size, const LSTMCellOptions& options = {});
-  [[nodiscard]] LSTMState operator()(const Tensor& x, const LSTMState& state = {}) const;
+  BRAID_FORWARD(LSTMState, (const Tensor& x, const LSTMState& state = {}))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
+  BRAID_FIELDS_DECLARED(weight_ih, weight_hh, bias_ih, bias_hh)
 };
 
 /// One step of a GRU. Shapes as RNNCell.
@@ -176,9 +174,9 @@ struct GRUCell : Module {
   Parameter weight_ih, weight_hh, bias_ih, bias_hh;
 
   GRUCell(std::int64_t input_size, std::int64_t hidden_size, const GRUCellOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x, const Tensor& h = {}) const;
+  BRAID_FORWARD(Tensor, (const Tensor& x, const Tensor& h = {}))
   [[nodiscard]] std::string extra() const;
-  BRAID_FIELDS(weight_ih, weight_hh, bias_ih, bias_hh)
+  BRAID_FIELDS_DECLARED(weight_ih, weight_hh, bias_ih, bias_hh)
 };
 
 }  // namespace braid::nn

@@ -5,7 +5,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <braid/nn/module.hpp>
+#include <braid/nn/any_module.hpp>
+#include <braid/nn/layer.hpp>
+#include <braid/nn/parameter_dict.hpp>
 
 namespace braid::nn {
 
@@ -39,9 +41,15 @@ template <class... L> struct Sequential : Module {
 
   template <class... X>
     requires(detail::chains<std::tuple<L...>, 0, X...>())
-  [[nodiscard]] auto operator()(const X&... x) const {
+  [[nodiscard]] auto forward(const X&... x) const {
     return run<0>(x...);
   }
+  template <class... X>
+    requires(detail::chains<std::tuple<L...>, 0, X...>())
+  [[nodiscard]] auto operator()(const X&... x) const {
+    return detail::call(*this, [&] { return run<0>(x...); }, x...);
+  }
+  using CallsHooks = void;
 
   // What BRAID_FIELDS generates, for a parameter pack.
   auto braid_fields() {
@@ -63,5 +71,32 @@ template <class... L> struct Sequential : Module {
   }
 };
 template <class... L> Sequential(L...) -> Sequential<L...>;
+
+/// Layers that are added at run time: applies them in sequence, to one tensor. Without layers it
+/// returns x. Fields and names as nn::Sequential of layers known at compile time.
+///
+///     nn::Sequential model;
+///     model.push_back(nn::Linear(784, 128));
+///     model.push_back("activation", nn::ReLU());
+template <> struct Sequential<> : Module {
+  ModuleDict layers;
+
+  Sequential() = default;
+  /// Named by its number.
+  void push_back(AnyModule layer) { push_back(std::to_string(layers.size()), std::move(layer)); }
+  /// Throws ArgumentError if the name exists already.
+  void push_back(std::string name, AnyModule layer) {
+    layers.insert(std::move(name), std::move(layer));
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return layers.size(); }
+  [[nodiscard]] bool is_empty() const noexcept { return layers.empty(); }
+  /// Throws IndexError unless i < size().
+  [[nodiscard]] AnyModule& operator[](std::size_t i);
+  [[nodiscard]] const AnyModule& operator[](std::size_t i) const {
+    return (*const_cast<Sequential*>(this))[i];
+  }
+  BRAID_FORWARD(Tensor, (const Tensor& x))
+  BRAID_UNNAMED_FIELD(layers)
+};
 
 }  // namespace braid::nn

@@ -45,7 +45,7 @@ struct TransformerEncoderLayer : Module {
 
   TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead,
                           const TransformerOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& src, const AttentionCall& mask = {}) const;
+  BRAID_FORWARD(Tensor, (const Tensor& src, const AttentionCall& mask = {}))
   BRAID_FIELDS_DECLARED(self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2)
 };
 
@@ -63,9 +63,8 @@ struct TransformerDecoderLayer : Module {
 
   TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead,
                           const TransformerOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& tgt, const Tensor& memory,
-                                  const AttentionCall& tgt_mask = {},
-                                  const AttentionCall& memory_mask = {}) const;
+  BRAID_FORWARD(Tensor, (const Tensor& tgt, const Tensor& memory,
+                         const AttentionCall& tgt_mask = {}, const AttentionCall& memory_mask = {}))
   BRAID_FIELDS_DECLARED(self_attn, multihead_attn, linear1, dropout, linear2, norm1, norm2, norm3,
                         dropout1, dropout2, dropout3)
 };
@@ -80,7 +79,7 @@ struct TransformerEncoder : Module {
 
   TransformerEncoder(const TransformerEncoderLayer& encoder_layer, std::int64_t num_layers,
                      std::optional<LayerNorm> norm = {});
-  [[nodiscard]] Tensor operator()(const Tensor& src, const AttentionCall& mask = {}) const;
+  BRAID_FORWARD(Tensor, (const Tensor& src, const AttentionCall& mask = {}))
   BRAID_FIELDS_DECLARED(layers, norm)
 };
 
@@ -91,9 +90,8 @@ struct TransformerDecoder : Module {
 
   TransformerDecoder(const TransformerDecoderLayer& decoder_layer, std::int64_t num_layers,
                      std::optional<LayerNorm> norm = {});
-  [[nodiscard]] Tensor operator()(const Tensor& tgt, const Tensor& memory,
-                                  const AttentionCall& tgt_mask = {},
-                                  const AttentionCall& memory_mask = {}) const;
+  BRAID_FORWARD(Tensor, (const Tensor& tgt, const Tensor& memory,
+                         const AttentionCall& tgt_mask = {}, const AttentionCall& memory_mask = {}))
   BRAID_FIELDS_DECLARED(layers, norm)
 };
 
@@ -116,8 +114,8 @@ struct PositionalEncoding : Module {
   bool batch_first;
 
   explicit PositionalEncoding(std::int64_t d_model, const PositionalEncodingOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
-  BRAID_FIELDS(dropout, pe)
+  BRAID_FORWARD(Tensor, (const Tensor& x))
+  BRAID_FIELDS_DECLARED(dropout, pe)
 };
 
 }  // namespace braid::nn

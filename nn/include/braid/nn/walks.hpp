@@ -69,7 +69,9 @@ void require_gradients(const tree::Flat& flat, bool on);
 template <class F> struct Apply {
   const F& f;
   template <class T> void operator()(const tree::Name&, T& node) const {
-    if constexpr (!tree::IsTensor<std::remove_const_t<T>> && tree::detail::Holds<T>) {
+    if constexpr (tree::Erased<std::remove_const_t<T>>) {
+      node.braid_apply(f);
+    } else if constexpr (!tree::IsTensor<std::remove_const_t<T>> && tree::detail::Holds<T>) {
       tree::detail::children(node, *this);
       if constexpr (nn::IsModule<std::remove_const_t<T>> && std::invocable<const F&, T&>) f(node);
     }
@@ -78,7 +80,7 @@ template <class F> struct Apply {
 /// Calls braid_clear_gradients of every struct that has it; see zero_grad.
 struct ClearOthers {
   template <class T> void operator()(const tree::Name&, const T& node) const {
-    if constexpr (!tree::IsTensor<T> && tree::detail::Holds<T>) {
+    if constexpr (!tree::IsTensor<T> && !tree::Erased<T> && tree::detail::Holds<T>) {
       if constexpr (requires { node.braid_clear_gradients(); }) node.braid_clear_gradients();
       tree::detail::children(node, *this);
     }

@@ -9,6 +9,7 @@
 
 #include <braid/core/device.hpp>
 #include <braid/core/internal/kernel_table.hpp>
+#include <braid/core/internal/multiply_adds.hpp>
 #include <braid/core/memory.hpp>
 #include <braid/core/stream.hpp>
 
@@ -103,6 +104,10 @@ void launch(const char* op, Device device, void (*KernelTable::*kernel)(const Ar
   const DeviceContext& context = device_context(device);
   const auto function = context.kernels->*kernel;
   if (!function) detail::no_kernel(op, device);
+  if constexpr (requires { multiply_adds_of(args); }) {
+    if (std::atomic<std::int64_t>* const count = thread_state().multiply_adds) [[unlikely]]
+      count->fetch_add(multiply_adds_of(args), std::memory_order_relaxed);
+  }
   try {
     function(args, current_stream(device));
   } catch (const std::bad_alloc&) {

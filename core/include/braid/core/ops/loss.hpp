@@ -24,7 +24,7 @@ struct LossSum {
   Tensor sum, count;
   /// Σ sum / Σ count over all parts.
   [[nodiscard]] Tensor mean() const;
-  BRAID_FIELDS(sum, count)
+  BRAID_FIELDS_DECLARED(sum, count)
 };
 
 /// The type of sum_and_count, the first argument of a loss that is to return a LossSum. All other

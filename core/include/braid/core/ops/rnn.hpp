@@ -13,7 +13,7 @@ struct RnnWeights {
   Tensor w_ih;        ///< [G H, I]
   Tensor w_hh;        ///< [G H, H]
   Tensor b_ih, b_hh;  ///< [G H] both, or both undefined
-  BRAID_FIELDS(w_ih, w_hh, b_ih, b_hh)
+  BRAID_FIELDS_DECLARED(w_ih, w_hh, b_ih, b_hh)
 };
 
 /// The options of lstm, gru, rnn_tanh and rnn_relu.
@@ -32,12 +32,12 @@ struct RnnResult {
   /// [B, H]: the state after the last computed step: that at time T - 1, or at lengths[b] - 1 for
   /// sequence b; with `reverse`, that at time 0
   Tensor h_n;
-  BRAID_FIELDS(output, h_n)
+  BRAID_FIELDS_DECLARED(output, h_n)
 };
 /// The result of lstm: as RnnResult, and the last cell state c_n [B, H].
 struct LstmResult {
   Tensor output, h_n, c_n;
-  BRAID_FIELDS(output, h_n, c_n)
+  BRAID_FIELDS_DECLARED(output, h_n, c_n)
 };
 
 /// Long short-term memory: i, f, o = σ(W x + U h + b), g = tanh(W x + U h + b),

@@ -17,7 +17,9 @@
 // The base class of all optimizers. An optimizer keeps handles to its parameters.
 // `to(model, device)` and load_state_dict write into the same tensors, so an optimizer made before
 // remains valid. Its state is a tree: state_dict(optimizer) and load_state_dict(optimizer, dict)
-// save and restore it, including the step counts but not the options.
+// save and restore it, including the step counts but not the options. An optimizer that is chosen
+// at run time is saved through its base class: state_dict(*optimizer) for a
+// std::unique_ptr<optim::Optimizer>, and training::Checkpoint(folder, model, *optimizer).
 namespace braid::optim {
 
 namespace detail {
@@ -125,6 +127,10 @@ class Optimizer {
   /// See load_state_dict(optimizer, dict).
   LoadReport load_state(std::span<const StateDict::value_type> dict,
                         const LoadOptions& options = {});
+  // How a walk sees an optimizer by its base class, when its class is known at run time only.
+  using braid_erased = void;
+  void braid_fill(const tree::detail::Fill& fill, const tree::Name& name);
+
   /// Returns or throws what load_state does, and changes nothing.
   [[nodiscard]] LoadReport check_state(std::span<const StateDict::value_type> dict,
                                        const LoadOptions& options = {}) const;

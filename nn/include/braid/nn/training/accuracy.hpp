@@ -1,8 +1,6 @@
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -90,8 +88,8 @@ template <class M, class D>
   std::vector<std::int64_t> indices;
   std::int64_t right = 0;
   for (std::int64_t first = 0; first < size; first += options.batch) {
-    indices.resize(static_cast<std::size_t>(std::min(options.batch, size - first)));
-    std::iota(indices.begin(), indices.end(), first);
+    indices.clear();
+    for (std::int64_t i = first; i < size && i - first < options.batch; ++i) indices.push_back(i);
     const auto batch = detail::batch_of(dataset, indices);
     const detail::InputAndLabel both = detail::input_and_label(tree::flatten(batch));
     right += detail::count_right(std::as_const(model)(both.input.to(device)), both.label);

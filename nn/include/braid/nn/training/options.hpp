@@ -2,10 +2,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <variant>
+
+#include <type_traits>
 #include <vector>
 
 #include <braid/core/error.hpp>
+#include <braid/nn/training/stop.hpp>
 
 namespace braid::training {
 
@@ -34,13 +36,42 @@ struct HelpRequested : Error {
   using Error::Error;
 };
 
+/// A pointer to a variable of one of the types that a command line can set.
+class OptionTarget {
+ public:
+  OptionTarget(std::string* text) noexcept : to_(text), kind_(Kind::text) {}
+  OptionTarget(std::int64_t* number) noexcept : to_(number), kind_(Kind::int64) {}
+  OptionTarget(std::uint64_t* number) noexcept : to_(number), kind_(Kind::uint64) {}
+  OptionTarget(double* number) noexcept : to_(number), kind_(Kind::real) {}
+  OptionTarget(int* number) noexcept : to_(number), kind_(Kind::int32) {}
+  OptionTarget(bool* flag) noexcept : to_(flag), kind_(Kind::flag) {}
+
+  [[nodiscard]] bool is_flag() const noexcept { return kind_ == Kind::flag; }
+  /// Returns f(pointer), with the pointer as its own type.
+  template <class F> auto visit(F&& f) const {
+    switch (kind_) {
+      case Kind::text: return f(static_cast<std::string*>(to_));
+      case Kind::int64: return f(static_cast<std::int64_t*>(to_));
+      case Kind::uint64: return f(static_cast<std::uint64_t*>(to_));
+      case Kind::real: return f(static_cast<double*>(to_));
+      case Kind::int32: return f(static_cast<int*>(to_));
+      default: return f(static_cast<bool*>(to_));
+    }
+  }
+
+ private:
+  enum class Kind : std::uint8_t { text, int64, uint64, real, int32, flag };
+  void* to_;
+  Kind kind_;
+};
+
 /// A program-specific option: `{"full", "", "the paper's network", &full}` is --full, and
 /// `{"digits", "N", "so many digits", &digits, 1}` is --digits N.
 struct Option {
   /// with an empty `value` it is a flag, and `to` must be a bool
   std::string_view name, value, help;
   /// points to the default, which is overwritten by the value from the command line
-  std::variant<std::string*, std::int64_t*, std::uint64_t*, double*, int*, bool*> to;
+  OptionTarget to;
   /// the smallest allowed value of a number
   double least = 0;
 };
@@ -72,6 +103,31 @@ struct Option {
 ///       return training::report_exception(argv[0]);
 ///     }
 [[nodiscard]] int report_exception(const char* program) noexcept;
+
+/// A main that catches: returns f(options) of the command line, an int or exit_status() after a void
+/// function; report_exception's status after an exception. The options of the program itself are
+/// `own`.
+///
+///     int main(int argc, char** argv) {
+///       return training::main(argc, argv, [](const training::Options& options) {
+///         print("epochs ", options.epochs);
+///       });
+///     }
+template <class F>
+[[nodiscard]] int main(int argc, const char* const* argv, F&& f, const Options& defaults = {},
+                       const std::vector<Option>& own = {}) {
+  try {
+    const Options options = training::options(argc, argv, defaults, own);
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, const Options&>>) {
+      f(options);
+      return exit_status();
+    } else {
+      return f(options);
+    }
+  } catch (...) {
+    return report_exception(argc > 0 ? argv[0] : nullptr);
+  }
+}
 
 /// Returns the text of --help.
 [[nodiscard]] std::string help(const std::string& program, const Options& defaults = {},

@@ -33,7 +33,8 @@ template <class M> inline constexpr bool is_data_parallel<DeterministicDataParal
 template <class M> inline constexpr bool is_data_parallel<DistributedDataParallel<M>> = true;
 template <class T> constexpr bool holds_data_parallel() {
   if constexpr (is_data_parallel<T>) return true;
-  else if constexpr (tree::IsTensor<T> || !tree::detail::is_tree<T>()) return false;
+  else if constexpr (tree::IsTensor<T> || tree::Erased<T> || !tree::detail::is_tree<T>())
+    return false;
   else if constexpr (tree::Struct<T>)
     return HoldsDataParallel<decltype(std::declval<T&>().braid_fields())>::elements();
   else if constexpr (tree::Tuple<T>) return HoldsDataParallel<T>::elements();

@@ -68,6 +68,11 @@ concept Variant = !Struct<T> && requires(const T& t) {
   t.index();
 };
 
+/// A type that holds a tree whose type is known at run time only (nn::AnyModule, the base class of
+/// optimizers). In the walk it is what it holds: `braid_fill(fill, name)` appends that to the lists.
+template <class T>
+concept Erased = !Struct<T> && requires { typename T::braid_erased; };
+
 namespace detail {
 
 template <class T> constexpr bool is_plain();
@@ -86,7 +91,7 @@ struct Elements<Array<E, N>> : Elements<std::tuple<E>> {};
 /// True for plain types, and for types that consist of plain types only.
 template <class T> constexpr bool is_plain() {
   if constexpr (plain<T>) return true;
-  else if constexpr (IsTensor<T> || Struct<T>) return false;
+  else if constexpr (IsTensor<T> || Struct<T> || Erased<T>) return false;
   else if constexpr (Tuple<T> || Variant<T>) return Elements<T>::plain();
   else if constexpr (Container<T> && Keyed<T>) return is_plain<typename T::mapped_type>();
   else if constexpr (Container<T> || Maybe<T>) return is_plain<typename T::value_type>();
@@ -94,7 +99,7 @@ template <class T> constexpr bool is_plain() {
 }
 
 template <class T> constexpr bool is_tree() {
-  if constexpr (IsTensor<T> || Struct<T>) return true;
+  if constexpr (IsTensor<T> || Struct<T> || Erased<T>) return true;
   else if constexpr (Tuple<T>) return Elements<T>::tree();
   else if constexpr (Map<T>) return is_tree<typename T::mapped_type>();
   else if constexpr (List<T> || Maybe<T>) return is_tree<typename T::value_type>();

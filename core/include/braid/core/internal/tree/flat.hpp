@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -39,6 +40,8 @@ template <class T> struct Hooks {
   static constexpr bool* (*training)(void* object) = nullptr;
   // returns the text that printing puts into the brackets
   static constexpr std::string (*extra)(const void* object) = nullptr;
+  // returns where the path of the struct in its tree is kept
+  static constexpr std::atomic<const std::string*>* (*path)(void* object) = nullptr;
 };
 
 /// What is known about a node's type; one object per type.
@@ -47,6 +50,7 @@ struct NodeType {
   const char* signature;  // for short_type_name
   bool* (*training)(void* object);
   std::string (*extra)(const void* object);
+  std::atomic<const std::string*>* (*path)(void* object);
 };
 
 /// A struct or container of the tree. `size` is the number of its children (plain ones too).
@@ -65,6 +69,11 @@ struct Leaf {
   Name name;
   std::int32_t parent;
 };
+
+class Flat;
+/// Gives each struct that keeps its path, and has none yet, the path in this tree. If the root has
+/// none, this is a new tree: then all get their path. `again`: all in any case.
+void set_paths(const Flat& flat, bool again = false);
 
 /// The lists, in the order of the fields. Valid as long as the tree exists and its containers keep
 /// their size.

@@ -32,8 +32,8 @@ class Sharing {
   /// For the copy constructors of parameters and buffers: counts the copy, and returns true if it
   /// must share the tensor.
   [[nodiscard]] static bool count_copy() noexcept;
-  /// For the copy constructor of a module: counts the copy.
-  static void count_module() noexcept;
+  /// For the copy constructor of a module: counts the copy, and returns true if it is a replica.
+  static bool count_module() noexcept;
 
  private:
   Counts before_;

@@ -1,5 +1,4 @@
 #pragma once
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +14,9 @@ namespace detail {
 template <class T>
 inline constexpr bool is_key =
     std::convertible_to<const T&, std::string_view> || std::is_integral_v<T> || std::is_enum_v<T>;
+
+/// The order of the keys of a map: the places of the smallest, the next, …
+[[nodiscard]] std::vector<std::size_t> sorted(const std::vector<Name>& keys);
 
 template <class K> Name key_name(const K& key) {
   static_assert(is_key<K>,
@@ -57,10 +59,10 @@ template <class T, class F> std::int64_t children(T& node, const F& f) {
     std::apply([&](auto&... c) { (f(Name::number(n++), c), ...); }, node);
   } else if constexpr (Map<U> && requires { typename U::hasher; }) {
     std::vector<decltype(&*node.begin())> entries;
-    for (auto& entry : node) entries.push_back(&entry);
-    std::sort(entries.begin(), entries.end(),
-              [](const auto* a, const auto* b) { return a->first < b->first; });
-    for (auto* entry : entries) f(detail::key_name(entry->first), entry->second), ++n;
+    std::vector<Name> keys;
+    for (auto& entry : node)
+      entries.push_back(&entry), keys.push_back(detail::key_name(entry.first));
+    for (const std::size_t i : sorted(keys)) f(keys[i], entries[i]->second), ++n;
   } else if constexpr (Map<U>) {
     for (auto& [key, value] : node) f(detail::key_name(key), value), ++n;
   } else if constexpr (List<U>) {
@@ -82,7 +84,7 @@ template <class T> constexpr Form form_of() {
 
 template <class T>
 inline constexpr NodeType node_type{form_of<T>(), ::braid::detail::signature<T>(),
-                                    Hooks<T>::training, Hooks<T>::extra};
+                                    Hooks<T>::training, Hooks<T>::extra, Hooks<T>::path};
 
 /// Appends a child, and what is below it, to the lists.
 struct Fill {
@@ -94,6 +96,8 @@ struct Fill {
     auto& node = const_cast<T&>(child);  // const trees use the same lists
     if constexpr (IsTensor<T>) {
       flat.leaves.push_back({&node, kind_of<T>, name, parent});
+    } else if constexpr (Erased<T>) {
+      node.braid_fill(*this, name);
     } else if constexpr (Holds<T>) {
       const std::size_t self = flat.nodes.size(), first_leaf = flat.leaves.size();
       flat.nodes.push_back({&node_type<T>, &node, name, parent, 0});
@@ -120,6 +124,7 @@ template <class F> struct Nodes {
 
   template <class T> void operator()(const Name& name, T& node) const {
     using U = std::remove_const_t<T>;
+    static_assert(!Erased<U>, "braid: visit_nodes cannot see the types inside nn::AnyModule");
     if constexpr (!IsTensor<U> && Holds<U>) {
       std::string here = path;
       if (!name.empty()) {
@@ -148,6 +153,7 @@ template <class T> [[nodiscard]] Flat flatten(const T& t) {
   Flat flat;
   if constexpr (!IsTensor<T>) flat.leaves.reserve(8), flat.nodes.reserve(8);
   detail::Fill{flat, -1}(Name(), t);
+  if constexpr (!IsTensor<T>) set_paths(flat);
   return flat;
 }
 
