@@ -1,5 +1,7 @@
 #include <braid/parallel/data_parallel.hpp>
 
+#include <mutex>
+
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
 #include <braid/parallel/deterministic_data_parallel.hpp>

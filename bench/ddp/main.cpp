@@ -1,6 +1,7 @@
 // bench_ddp: DistributedDataParallel on two ranks, which are processes with one core each, beside
 // PyTorch's over gloo in the same run; all-reduce beside plain MPI; and both through a link of 1
 // Gbit/s between two network namespaces.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

@@ -7,6 +7,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,7 @@
 #include <braid/core/autograd.hpp>
 
+#include <algorithm>
+
 #include "checkpoint.hpp"
 #include "engine.hpp"
 #include "hooks.hpp"

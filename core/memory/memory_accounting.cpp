@@ -1,6 +1,7 @@
 #include <braid/core/internal/memory_accounting.hpp>
 
 #include <algorithm>
+#include <mutex>
 
 #include <braid/core/error.hpp>
 

@@ -4,6 +4,7 @@
 #include <braid/core/checkpoint.hpp>
 #include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/norm.hpp>
+#include <braid/core/internal/storage_mutex.hpp>
 
 #include "norm.hpp"
 
@@ -61,7 +62,7 @@ void update(const RunningStatistics& running, const Tensor& mean, const Tensor& 
                                                 : running.num_batches_tracked;
   if (!first.defined() || detail::recomputing()) return;
   const NoGrad guard;
-  const std::lock_guard lock(first.storage()->mutex());
+  const std::lock_guard lock(detail::mutex_of(*first.storage()));
   double factor = running.momentum.value_or(0);
   if (running.num_batches_tracked.defined()) {
     running.num_batches_tracked.add_(1);

@@ -1,6 +1,8 @@
 // Copies with rearranged elements: flip, roll, repeat, repeat_interleave.
 #include <braid/core/ops/rearrange.hpp>
 
+#include <algorithm>
+
 #include <braid/core/internal/kernel_args/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
 

@@ -2,6 +2,7 @@
 // uses float32 for 16-bit types. The gradient is one formula.
 #include <braid/core/ops/statistics.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

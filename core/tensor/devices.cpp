@@ -1,4 +1,5 @@
 // The devices of this process. They are detected at the first use, and fixed from then on.
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>

@@ -1,11 +1,14 @@
 #include <braid/core/storage.hpp>
 
 #include <algorithm>
+#include <array>
+#include <mutex>
 #include <vector>
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/storage_mutex.hpp>
 
 namespace braid {
 
@@ -17,6 +20,10 @@ struct Storage::Streams {
 
 namespace {
 
+/// Storages share them: a mutex in each would make <mutex> a part of every compilation.
+using Mutexes = std::array<std::mutex, 64>;
+Mutexes stream_mutexes;  // for the lists of streams
+
 /// Returns a pointer that keeps the stream alive. A device's default stream needs no owner, because
 /// it is never destroyed.
 std::shared_ptr<Stream> share(Stream& stream) {
@@ -25,6 +32,11 @@ std::shared_ptr<Stream> share(Stream& stream) {
 }
 
 }  // namespace
+
+std::mutex& detail::mutex_of(const Storage& storage) noexcept {
+  static Mutexes mutexes;
+  return mutexes[storage.id() % mutexes.size()];
+}
 
 Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
   const DeviceContext& context = device_context(device);
@@ -85,7 +97,7 @@ void Storage::record_stream(Stream& stream) {
   if (kind_ == Kind::slice) return whole_->record_stream(stream);
   const DeviceContext& context = device_context(device_);
   if (kind_ == Kind::wrapped || !data_ || context.host_memory) return;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(stream_mutexes[id() % stream_mutexes.size()]);
   const Stream* const home = streams_ && streams_->home ? streams_->home.get() : context.stream;
   if (&stream == home) return;
   if (!streams_) streams_ = new Streams;

@@ -1,5 +1,6 @@
 #include <braid/data/tensor_dataset.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 #include <braid/core/autograd.hpp>

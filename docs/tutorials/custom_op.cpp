@@ -4,6 +4,7 @@
 // GPU emulation.
 #include <braid/braid.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 

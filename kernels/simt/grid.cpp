@@ -1,5 +1,6 @@
 // Runs a grid: on the calling thread with the checker, or on several host threads without it.
 #include <algorithm>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>

@@ -1,6 +1,7 @@
 #include "distributed/reducer.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 
 #include <braid/core/autograd.hpp>

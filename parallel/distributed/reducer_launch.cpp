@@ -1,5 +1,6 @@
 // The collectives of a backward: one for each bucket, then the vote.
 #include <algorithm>
+#include <mutex>
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>

@@ -1,6 +1,7 @@
 #include "primitives/ordered_prints.hpp"
 
 #include <atomic>
+#include <mutex>
 #include <utility>
 
 #include <braid/core/internal/environment.hpp>

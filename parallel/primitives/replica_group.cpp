@@ -1,5 +1,7 @@
 #include "primitives/replica_group.hpp"
 
+#include <mutex>
+
 #include <braid/core/checkpoint.hpp>
 
 #include "primitives/broadcast.hpp"

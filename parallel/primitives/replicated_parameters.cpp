@@ -1,5 +1,7 @@
 #include <braid/parallel/internal/replicated_parameters.hpp>
 
+#include <mutex>
+
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/trace.hpp>
@@ -20,6 +22,13 @@ std::vector<Tensor> distinct_parameters(const tree::Flat& flat) {
       list.push_back(*flat.leaves[k].tensor);
   return list;
 }
+
+struct ReplicatedParameters::Lock {
+  std::mutex mutex;
+};
+
+ReplicatedParameters::ReplicatedParameters(std::vector<Device> devices, std::size_t bucket_bytes)
+    : lock_(std::make_shared<Lock>()), devices_(std::move(devices)), bucket_bytes_(bucket_bytes) {}
 
 ReplicatedParameters::Seen ReplicatedParameters::seen(std::size_t k) const {
   Seen now{copies_[0][k].storage()->id(), copies_[0][k].version(), {}};
@@ -47,7 +56,7 @@ void ReplicatedParameters::make_copies(std::span<const Tensor> parameters) {
 }
 
 void ReplicatedParameters::refresh(std::span<const Tensor> parameters) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_->mutex);
   const NoGrad guard;
   if (copies_.empty()) make_copies(parameters);
   bool same = parameters.size() == copies_[0].size();
@@ -70,7 +79,7 @@ void ReplicatedParameters::refresh(std::span<const Tensor> parameters) {
 }
 
 void ReplicatedParameters::refresh_for_step() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_->mutex);
   const NoGrad guard;
   send_changed(copies_[0], false);
 }
@@ -111,7 +120,7 @@ void ReplicatedParameters::send_changed(std::span<const Tensor> parameters, bool
 }
 
 void ReplicatedParameters::stepped() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_->mutex);
   for (std::size_t k = 0; k < seen_.size(); ++k) seen_[k] = seen(k);
 }
 
@@ -121,7 +130,7 @@ void ReplicatedParameters::zero_grad() noexcept {
 }
 
 ReplicateBytes ReplicatedParameters::last() const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_->mutex);
   return last_;
 }
 

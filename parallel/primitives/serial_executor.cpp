@@ -1,5 +1,6 @@
 #include "primitives/serial_executor.hpp"
 
+#include <mutex>
 #include <utility>
 
 namespace braid::parallel {

@@ -1,6 +1,7 @@
 #include "process/call.hpp"
 
 #include <cmath>
+#include <mutex>
 
 #include <braid/core/error.hpp>
 

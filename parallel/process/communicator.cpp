@@ -1,6 +1,7 @@
 #include "process/communicator.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 
 #include <braid/core/error.hpp>

@@ -1,4 +1,6 @@
 #pragma once
+#include <mutex>
+
 #include <braid/parallel/process_communicator.hpp>
 
 #include "process/core.hpp"

@@ -1,8 +1,10 @@
 #include "process/core.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>

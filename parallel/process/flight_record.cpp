@@ -1,6 +1,7 @@
 #include "process/flight_record.hpp"
 
 #include <chrono>
+#include <mutex>
 #include <utility>
 
 namespace braid::parallel::process {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <mutex>
 
 #include <braid/core/error.hpp>
 

@@ -1,6 +1,7 @@
 #include "process/nccl_rank.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include <braid/core/error.hpp>

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <thread>
 
 #include <braid/core/error.hpp>

@@ -1,6 +1,8 @@
 #include "process/store.hpp"
 
 #include <charconv>
+#include <chrono>
+#include <mutex>
 
 #include <braid/core/error.hpp>
 

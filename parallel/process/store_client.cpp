@@ -1,5 +1,8 @@
 #include "process/store_client.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <mutex>
 #include <thread>
 
 #include <braid/core/error.hpp>

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <mutex>
 
 #include <braid/core/error.hpp>
 

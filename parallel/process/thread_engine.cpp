@@ -1,5 +1,6 @@
 // The engine of ranks that are threads of one process: copies memory.
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>

@@ -1,5 +1,6 @@
 // Cases of the losses. Weights are made inside the call, because an undefined one means "no
 // weight".
+#include <algorithm>
 #include <functional>
 
 #include <braid/core/ops/elementwise.hpp>

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <braid/core/ops/norm.hpp>
 
 #include "op_case_makers.hpp"

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <braid/core/ops/reduce.hpp>
 
 #include "folds.hpp"

@@ -1,4 +1,6 @@
 // Cases of views: other arrangements of the same elements.
+#include <algorithm>
+
 #include <braid/core/ops/shape.hpp>
 
 #include "op_case_makers.hpp"

@@ -1,4 +1,6 @@
 // Cases of functions of one tensor.
+#include <algorithm>
+
 #include <braid/core/ops/elementwise.hpp>
 
 #include "op_case_makers.hpp"

@@ -1,4 +1,6 @@
 // Cases of elements chosen by a mask, and of elements limited by bounds.
+#include <algorithm>
+
 #include <braid/core/ops/elementwise.hpp>
 
 #include "op_case_makers.hpp"

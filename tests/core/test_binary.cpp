@@ -1,5 +1,7 @@
 // Tests of functions of two tensors beyond the table of test_ops.cpp: every pair of special values,
 // mixed dtypes, wide integers, broadcasting.
+#include <algorithm>
+
 #include "reference/binary.hpp"
 #include "reference/elementwise.hpp"
 #include "shorthand.hpp"

@@ -2,6 +2,7 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 

@@ -1,5 +1,6 @@
 // Tests of the random factories: moments, seeds, streams, and the same numbers on every device and
 // with any number of threads.
+#include <algorithm>
 #include <set>
 
 #include "shorthand.hpp"

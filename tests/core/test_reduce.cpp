@@ -1,5 +1,7 @@
 // Tests of reductions: sizes, every set of dims, the error bound of sums, fixed order, empty
 // tensors, NaN, errors.
+#include <algorithm>
+
 #include "reference/reduce.hpp"
 #include "shorthand.hpp"
 

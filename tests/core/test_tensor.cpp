@@ -1,4 +1,6 @@
 // Tests of the handle: sharing, words, versions; and the bounds checks of every view.
+#include <algorithm>
+
 #include "shorthand.hpp"
 
 namespace braid::test::on_device {

@@ -1,5 +1,7 @@
 // Tests of the arguments that views reject, including extreme ones. test_ops*.cpp tests values,
 // layouts and gradients of the reshape family.
+#include <algorithm>
+
 #include "reference/views.hpp"
 #include "shorthand.hpp"
 

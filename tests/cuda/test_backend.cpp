@@ -1,5 +1,6 @@
 // Tests of the CUDA backend through the device registry, and of the queries that also work without
 // a GPU.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>

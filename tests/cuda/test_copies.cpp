@@ -1,5 +1,7 @@
 // Copies between the host and devices, and between devices.
 
+#include <algorithm>
+
 #include "cuda/runtime/make_backend.hpp"
 #include "cuda/runtime/staging.hpp"
 #include "cuda_support.hpp"

@@ -1,5 +1,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cmath>
 
 #include <cstdio>

@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "items.hpp"
 #include "nn/refused.hpp"
 

@@ -1,4 +1,5 @@
 // Text: files, vocabularies of words and bytes, generated sentences.
+#include <algorithm>
 #include <cerrno>
 
 #include "data_variable.hpp"

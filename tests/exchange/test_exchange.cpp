@@ -1,6 +1,7 @@
 // Nets are trained by Braid and by PyTorch (goldens/exchange, made by goldens/make_exchange.py),
 // and their weights are exchanged in safetensors files. On the CPU, in float32. If
 // BRAID_EXCHANGE_OUT names a folder, the written files stay there for make_exchange.py --check.
+#include <algorithm>
 #include <iostream>
 
 #include "exchange/nets.hpp"

@@ -2,6 +2,8 @@
 // odd, after a good greeting, so that they are requests; or they are the rank and the size in a
 // greeting whose proof is good. Bytes that are no message disconnect the peer, a refusal is an
 // answer, and no byte more than the limits is kept.
+#include <algorithm>
+
 #include "fuzz.hpp"
 #include "process/store_session.hpp"
 

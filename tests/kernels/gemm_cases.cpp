@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/gemm_cases.hpp"
 
 #include "reference/sums.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 // The rows with which softmax and cross_entropy are called, and the errors of their sums.
+#include <algorithm>
+
 #include "kernels/calls.hpp"
 
 namespace agreement {

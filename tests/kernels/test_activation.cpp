@@ -1,4 +1,6 @@
 // Checks activations against long double.
+#include <algorithm>
+
 #include <braid/core/internal/kernel_args/activation.hpp>
 
 #include "core/op_cases_activation.hpp"

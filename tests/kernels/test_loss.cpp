@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <braid/core/internal/kernel_args/loss.hpp>
 
 #include "kernels/kernel_support.hpp"

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <braid/core/internal/kernel_args/random.hpp>
 #include <braid/core/internal/philox.hpp>
 

@@ -1,4 +1,5 @@
 // Checkpoints of several ranks, which are threads here. Their random state is that of the process.
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>

@@ -1,4 +1,6 @@
 // Schedules compared with PyTorch (goldens/schedules.txt), saved and resumed, and their errors.
+#include <algorithm>
+
 #include <braid/braid.hpp>
 #include <braid/core/internal/body.hpp>
 

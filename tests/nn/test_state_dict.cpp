@@ -1,4 +1,5 @@
 // state_dict and load_state_dict: contents, ties, the strong guarantee, prefixes.
+#include <algorithm>
 #include <map>
 
 #include <braid/braid.hpp>

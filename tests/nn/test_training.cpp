@@ -1,4 +1,5 @@
 // Options, progress and its files, accuracy, summary, stop signals.
+#include <algorithm>
 #include <bit>
 #include <csignal>
 #include <cstring>

@@ -1,6 +1,7 @@
 #pragma once
 // Helpers shared by the tests of parallel: groups of devices and their memory, a small model, and
 // the list of acceptance tests.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>

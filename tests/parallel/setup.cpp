@@ -1,5 +1,6 @@
 // Sets up eight logical CPU devices for this binary, unless BRAID_CPU_DEVICES sets the number;
 // collects all warnings; and defines what group.hpp declares.
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 

@@ -1,5 +1,7 @@
 // Phases from spans that the tests define; and the cost model, which recovers the numbers that the
 // measurements were generated from, and the batch from which more devices are faster.
+#include <algorithm>
+
 #include "group.hpp"
 #include "report/phases.hpp"
 

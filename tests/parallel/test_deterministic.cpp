@@ -1,4 +1,6 @@
 // DeterministicDataParallel: the same bits for every number of devices.
+#include <algorithm>
+
 #include "group.hpp"
 
 namespace braid::test::on_device {

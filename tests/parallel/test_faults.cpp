@@ -1,6 +1,8 @@
 // A replica throws in every part of a step, on every device, in every mode. The error tells where.
 // When it arrives, all replicas have ended, no parameter has changed and no gradient exists. The
 // next step gives the same result as without the error.
+#include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <mutex>
 

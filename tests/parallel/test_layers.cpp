@@ -1,5 +1,7 @@
 // BatchNorm, SyncBatchNorm, Dropout, attention and capsules in DataParallel: which statistics
 // count, and that a split changes neither masks nor routing. Also the rendezvous of replicas.
+#include <algorithm>
+
 #include <braid/nn/replica_group.hpp>
 
 #include "group.hpp"

@@ -1,4 +1,5 @@
 // DataParallel as a module: printing, state dicts, traversals, copies, and as a part of a model.
+#include <algorithm>
 #include <span>
 
 #include "group.hpp"

@@ -1,5 +1,6 @@
 // DataParallel's options for splitting, gathering and merging: chunk sizes, weights, the balanced
 // rule, dims by argument, outputs that are not gathered, buffers.
+#include <algorithm>
 #include <numeric>
 
 #include "group.hpp"

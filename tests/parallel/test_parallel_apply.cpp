@@ -1,4 +1,6 @@
 // parallel_apply: every module on its device, all in parallel, and the errors of those that throw.
+#include <chrono>
+
 #include "group.hpp"
 
 namespace braid::test::on_device {

@@ -1,4 +1,5 @@
 // The communicator of processes, with ranks as threads: every collective against a plain loop.
+#include <chrono>
 #include <numeric>
 
 #include <braid/parallel/internal/thread_ranks.hpp>

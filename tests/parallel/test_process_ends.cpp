@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 
 #include "process/communicator.hpp"

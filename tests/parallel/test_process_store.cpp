@@ -2,7 +2,9 @@
 // say a process is.
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <mutex>
 #include <random>
 #include <thread>
 

@@ -1,5 +1,7 @@
 // What a module sees when it runs as a replica, and what remains of it after a step, after a failed
 // step, and after one without memory.
+#include <algorithm>
+
 #include "group.hpp"
 
 namespace braid::test::on_device {

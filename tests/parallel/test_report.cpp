@@ -1,4 +1,6 @@
 // The report of real steps: phases, bytes, memory, efficiency, predictions.
+#include <algorithm>
+
 #include <braid/core/internal/device_clock.hpp>
 
 #include "report_steps.hpp"

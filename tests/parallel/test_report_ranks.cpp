@@ -1,4 +1,6 @@
 // The report of several ranks: clocks, the exchange of spans, and what the outputs show of them.
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 

@@ -1,4 +1,5 @@
 // scatter: the chunks, the traversed types, and gradients.
+#include <algorithm>
 #include <unordered_map>
 
 #include "group.hpp"

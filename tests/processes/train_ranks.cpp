@@ -1,6 +1,7 @@
 // A training program of several ranks, which kills.sh kills and resumes: the deterministic mode, so
 // that it ends with the same bits for any number of ranks. TIMEOUT is the deadline of a collective
 // in seconds, STEP_US a pause in each step.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>

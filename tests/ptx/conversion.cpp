@@ -1,5 +1,7 @@
 // Conversions, moves, and the functions of the special function unit. Its .approx operations are
 // correctly rounded here; the hardware is within two units in the last place.
+#include <algorithm>
+
 #include "ptx/decode.hpp"
 #include "ptx/float.hpp"
 #include "ptx/module.hpp"

@@ -1,9 +1,11 @@
 // Devices, memory and errors of the runtime.
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <mutex>
 
 #include "ptx/program.hpp"
 #include "ptx/runtime.hpp"

@@ -1,4 +1,6 @@
 // Loads, stores, atomic operations and asynchronous copies.
+#include <algorithm>
+
 #include "ptx/decode.hpp"
 #include "ptx/module.hpp"
 

@@ -1,5 +1,6 @@
 #include "ptx/module.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cstring>

@@ -1,5 +1,7 @@
 // Streams, events and launches of the runtime.
+#include <chrono>
 #include <cstring>
+#include <mutex>
 #include <set>
 
 #include "ptx/runtime.hpp"

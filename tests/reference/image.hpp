@@ -1,5 +1,6 @@
 #pragma once
 // Convolution, pooling and resizing by their definitions. Images are [n, c, h, w].
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,6 @@
 #pragma once
 // Normalisation, the dropout mask and attention, by their formulas in double precision.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>

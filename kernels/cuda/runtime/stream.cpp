@@ -1,5 +1,7 @@
 #include "cuda/runtime/stream.hpp"
 
+#include <mutex>
+
 #include "cuda/runtime/device_errors.hpp"
 #include "cuda/runtime/errors.hpp"
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <list>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <tuple>

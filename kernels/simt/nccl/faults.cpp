@@ -1,5 +1,6 @@
 #include "simt/nccl/faults.hpp"
 
+#include <mutex>
 #include <utility>
 
 #include "simt/nccl/comm.hpp"

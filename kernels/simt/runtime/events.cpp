@@ -1,5 +1,7 @@
 #include <braid/core/error.hpp>
 
+#include <chrono>
+
 #include "simt/cuda_runtime.hpp"
 #include "simt/runtime/state.hpp"
 

@@ -1,5 +1,6 @@
 #include "simt/runtime/history.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace braid::simt::detail {

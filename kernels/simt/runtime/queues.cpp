@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 
 #include "simt/runtime/streams.hpp"
 

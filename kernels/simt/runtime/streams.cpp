@@ -1,5 +1,8 @@
 #include <braid/core/error.hpp>
 
+#include <algorithm>
+#include <chrono>
+
 #include "simt/cuda_runtime.hpp"
 #include "simt/runtime/state.hpp"
 

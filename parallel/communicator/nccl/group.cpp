@@ -1,9 +1,11 @@
 #include "communicator/nccl/group.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <string_view>
 #include <system_error>
 #include <thread>

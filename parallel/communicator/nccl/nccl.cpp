@@ -1,5 +1,6 @@
 // The Communicator that uses NCCL.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include <braid/core/error.hpp>

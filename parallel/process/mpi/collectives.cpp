@@ -1,5 +1,7 @@
 // The collectives of the engine on MPI, but for sums in pieces.
+#include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "process/mpi/mpi.hpp"
 

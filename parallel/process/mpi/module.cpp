@@ -1,7 +1,9 @@
 // The engine on MPI, a module of its own for each implementation of MPI: its table.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 
 #include "process/mpi/mpi.hpp"
 

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 namespace braid::parallel::process::mpi {

@@ -4,6 +4,7 @@
 // large piece, so the same sums.
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "process/mpi/mpi.hpp"

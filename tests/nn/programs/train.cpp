@@ -1,5 +1,6 @@
 // A training program as users write it. kill_and_resume.sh kills and resumes it. Returns 130 or 143
 // if a signal asked it to stop; it has then saved a checkpoint.
+#include <chrono>
 #include <cstdio>
 #include <thread>
 

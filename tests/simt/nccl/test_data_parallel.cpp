@@ -1,5 +1,7 @@
 // DataParallel over the fake NCCL gives the same results as over local.
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <thread>
 

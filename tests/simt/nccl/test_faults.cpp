@@ -1,6 +1,8 @@
 // Each call of the library fails, hangs, or returns a wrong result, one per run. Then the
 // documented behaviour follows, in time; parameters are as before the step; and with a new
 // communicator, training continues to the same bits.
+#include <algorithm>
+#include <chrono>
 #include <iostream>
 
 #include "nccl.hpp"

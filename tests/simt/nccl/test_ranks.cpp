@@ -1,5 +1,6 @@
 // NCCL between ranks that are threads, each with an emulated device: the path of processes, whose
 // host engine meets and checks.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>

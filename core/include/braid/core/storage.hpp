@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 
 #include <braid/core/device.hpp>
 #include <braid/core/ref.hpp>
@@ -50,8 +49,6 @@ class Storage final : public RefCounted {
   /// A number that is unique in this process and never reused. A cache distinguishes two storages
   /// at the same address by it.
   [[nodiscard]] std::uint64_t id() const noexcept;
-  /// The lock for updates of the values themselves (BatchNorm's running statistics).
-  [[nodiscard]] std::mutex& mutex() const noexcept { return mutex_; }
 
   /// See braid::record_stream.
   void record_stream(Stream& stream);
@@ -72,7 +69,6 @@ class Storage final : public RefCounted {
   std::atomic<bool> exposed_{false};
   Device device_;
   enum class Kind : std::uint8_t { allocated, wrapped, slice } kind_ = Kind::allocated;
-  mutable std::mutex mutex_;
   Ref<Storage> whole_;
   std::function<void()>* deleter_ = nullptr;
   // set if the memory was not allocated on its device's default stream, or is used on others too

@@ -1,5 +1,4 @@
 #pragma once
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -136,8 +135,8 @@ template <Dataset D>
   detail::check_split(n);
   const auto shared = std::make_shared<const D>(std::move(dataset));
   std::vector<std::int64_t> order = RandomSampler{seed}.indices(shared->size(), 0);
-  const auto middle =
-      order.begin() + static_cast<std::ptrdiff_t>(std::min<std::int64_t>(n, shared->size()));
+  const std::int64_t first = n < shared->size() ? n : shared->size();
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(first);
   std::vector<std::int64_t> rest(middle, order.end());
   order.erase(middle, order.end());
   return {Subset<D>(shared, std::move(order)), Subset<D>(shared, std::move(rest))};

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -17,8 +17,9 @@ namespace braid::parallel::detail {
 class ReplicatedParameters {
  public:
   /// `bucket_bytes`: the maximum bytes of gradients that are summed and sent in one call.
-  ReplicatedParameters(std::vector<Device> devices, std::size_t bucket_bytes)
-      : devices_(std::move(devices)), bucket_bytes_(bucket_bytes) {}
+  ReplicatedParameters(std::vector<Device> devices, std::size_t bucket_bytes);
+  ReplicatedParameters(const ReplicatedParameters&) = delete;
+  ReplicatedParameters& operator=(const ReplicatedParameters&) = delete;
 
   /// Makes the copies, or updates them from the model's parameters. Each parameter must be defined
   /// and appear once. Throws ArgumentError if the parameters differ from those of the first call in
@@ -56,7 +57,8 @@ class ReplicatedParameters {
   void make_copies(std::span<const Tensor> parameters);
   void send_changed(std::span<const Tensor> parameters, bool count_cached);
 
-  mutable std::mutex mutex_;
+  struct Lock;  // a std::mutex, whose header would be expensive in every compilation
+  std::shared_ptr<Lock> lock_;
   std::vector<Device> devices_;
   std::size_t bucket_bytes_;
   std::vector<std::vector<Tensor>> copies_;
