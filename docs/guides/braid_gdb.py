@@ -9,7 +9,7 @@ import struct
 import gdb
 
 MOST = 8  # elements that are printed
-FORMATS = {"bool_": "?", "uint8": "B", "int32": "i", "int64": "q", "float16": "e",
+FORMATS = {"bool": "?", "uint8": "B", "int32": "i", "int64": "q", "float16": "e",
            "bfloat16": "H", "float32": "f", "float64": "d"}
 
 
@@ -28,7 +28,7 @@ def shape(value):
 
 
 def enumerator(value):
-    return str(value).rsplit("::", 1)[-1]
+    return str(value).rsplit("::", 1)[-1].rstrip("_")  # bool_
 
 
 def device(value):
@@ -118,13 +118,19 @@ def lookup(value):
     return Text(value, text) if text else None
 
 
-def edges(node):
-    """Returns the edges of a node: what the inputs of its op came from."""
+def edges(ref):
+    """Returns the edges of a node: where the gradients of its op's inputs go to."""
+    node = pointee(ref)
     count = int(node["edge_count_"])
     inside = node["inline_edges_"]["_M_elems"]
-    if count > inside.type.strip_typedefs().range()[1] + 1:
-        inside = node["many_edges_"]["_M_t"]["_M_t"]["_M_head_impl"]
-    return [inside[i] for i in range(count)]
+    if count <= inside.type.strip_typedefs().range()[1] + 1:
+        return [inside[i] for i in range(count)]
+    (place,) = (f.bitpos // 8 for f in node.type.fields() if f.name == "many_edges_")
+    memory = gdb.selected_inferior()
+    (first,) = struct.unpack("@P", memory.read_memory(int(ref["p_"]) + place, 8))
+    edge = inside[0].type
+    return [gdb.Value(bytes(memory.read_memory(first + i * edge.sizeof, edge.sizeof)), edge)
+            for i in range(count)]
 
 
 class Graph(gdb.Command):
@@ -137,20 +143,24 @@ class Graph(gdb.Command):
         value = gdb.parse_and_eval(argument)
         if value.type.code == gdb.TYPE_CODE_REF:
             value = value.referenced_value()
-        todo, found = [pointee(value["impl_"])["grad_fn"]], {}
+        impl = pointee(value["impl_"])
+        if impl is None:
+            raise gdb.GdbError("graph: expected a defined tensor, got an undefined one")
+        todo, found = [impl["grad_fn"]], {}
         while todo:
             ref = todo.pop(0)
-            at, node = int(ref["p_"]), pointee(ref)
-            if node is not None and at not in found:
-                found[at] = node
-                todo += [edge["node"] for edge in edges(node)]
-        for node in sorted(found.values(), key=lambda node: -int(node["depth_"])):
-            print(f"depth {int(node['depth_'])}: {node_text(node)}, to {self.targets(node)}")
+            at = int(ref["p_"])
+            if at and at not in found:
+                found[at] = ref
+                todo += [edge["node"] for edge in edges(ref)]
+        for ref in sorted(found.values(), key=lambda ref: -int(pointee(ref)["depth_"])):
+            node = pointee(ref)
+            print(f"depth {int(node['depth_'])}: {node_text(node)}, to {self.targets(ref)}")
 
     @staticmethod
-    def targets(node):
+    def targets(ref):
         texts = []
-        for edge in edges(node):
+        for edge in edges(ref):
             below, leaf = pointee(edge["node"]), pointee(edge["leaf"])
             if below is not None:
                 texts.append(f"{node_text(below)} (output {int(edge['output_nr'])})")

@@ -35,6 +35,6 @@ int main() {
   parallel::DataParallel model(Model{});
   to(model, best_device());
   for (Tensor batch : loader) one_step(model, batch);
-  print("gradient of the weight ", model->fc.weight.grad(), ", of the bias ",
-        model->fc.bias.grad());
+  print("gradient of the weight ", model->fc.weight.grad().cpu(), ", of the bias ",
+        model->fc.bias.grad().cpu());
 }

@@ -17,6 +17,7 @@ PROMPT = "(gdb) "
 # Says nothing about the step; some of it depends on the machine.
 LEFT_OUT = re.compile(r"$|Continuing|Starting program|\[Thread debugging using"
                       r"|Using host libthread_db|\[Thread .* exited\]|\[New process"
+                      r"|warning: Source file is more recent than executable"
                       r"|warning: Error disabling address space randomization")
 ID = re.compile(r"(?<=LWP )\d+|(?<=process )\d+")
 
@@ -85,8 +86,9 @@ def main():
     for number, (wanted, shown) in enumerate(zip(expected, got), 1):
         difference = list(difflib.unified_diff(compared(wanted), compared(shown), lineterm="",
                                                fromfile=f"{GUIDE}, block {number}", tofile="gdb"))
-        differ += bool(difference)
-        print("\n".join(difference))
+        if difference:
+            differ += 1
+            print("\n".join(difference))
     if differ:
         print(f"FAIL: {differ} of {len(got)} blocks of {GUIDE} show something else than gdb.\n"
               "If the guide is to change: BRAID_TRANSCRIPT_UPDATE=1 ./dev test tutorials")

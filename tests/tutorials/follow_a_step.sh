@@ -23,5 +23,5 @@ started=$("${gdb[@]}" -ex starti -ex kill --args true 2>&1)
 grep -q 'Program stopped' <<<"$started" ||
   skip "gdb cannot trace: $(grep -m 1 -i trace <<<"$started" || tail -n 1 <<<"$started")"
 unset BRAID_THREADS BRAID_ISA BRAID_CPU_DEVICES BRAID_PIN
-export BRAID_DEVICE=cpu
+export BRAID_DEVICE=cpu LC_ALL=C
 exec "${gdb[@]}" -x tests/tutorials/follow_a_step.py "$1"
