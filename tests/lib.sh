@@ -65,7 +65,7 @@ need() {
     for package in "${missing[@]}"; do
       case $package in
         libdnnl-dev | zlib1g-dev | libstb-dev) ;;  # the build works without them
-        libopenmpi-dev | openmpi-bin | libmpich-dev | mpich | libgloo-dev) ;;
+        libopenmpi-dev | openmpi-bin | libmpich-dev | mpich | libgloo-dev | gdb) ;;
         *) exit 1 ;;
       esac
     done

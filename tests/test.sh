@@ -4,7 +4,7 @@
 set -euo pipefail
 case ${1:-} in ops | exchange) exec "tests/$1.sh" "${@:2}" ;; esac
 . tests/lib.sh
-need "${build_tools[@]}" "${engine_packages[@]}" catch2
+need "${build_tools[@]}" "${engine_packages[@]}" catch2 gdb
 
 module=${1:-}
 case $module in

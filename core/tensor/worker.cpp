@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -57,7 +58,12 @@ class Worker {
     claimed_.store(false, std::memory_order_relaxed);
     posted_.store(0, std::memory_order_relaxed);
     done_.store(0, std::memory_order_relaxed);
-    std::thread([this] { loop(); }).detach();
+    const std::string name = device_.str();  // what may throw comes before the thread
+    std::thread thread([this] { loop(); });
+#if defined(__linux__)
+    ::pthread_setname_np(thread.native_handle(), name.c_str());  // for debuggers and top
+#endif
+    thread.detach();
     process_.store(process, std::memory_order_release);
   }
   /// The process that the thread runs in, as a count of forks.

@@ -1,11 +1,13 @@
 // Tests of the worker threads of the devices: one thread per device, and again in a forked child.
 #include <braid/core/internal/worker.hpp>
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -15,12 +17,20 @@
 namespace braid::test {
 namespace {
 
-/// Returns whether every device ran its job, those after the first on separate threads.
+/// Returns whether every device ran its job, those after the first on separate threads that have
+/// the device's name.
 bool each_ran() {
   const std::vector<Device> list{Device("cpu:0"), Device("cpu:1")};
   std::vector<std::thread::id> ran(list.size());
-  run_on_devices(list, [&](std::size_t i) { ran[i] = std::this_thread::get_id(); });
-  return ran[0] == std::this_thread::get_id() && ran[1] != std::thread::id() && ran[1] != ran[0];
+  char name[16] = "cpu:1";
+  run_on_devices(list, [&](std::size_t i) {
+    ran[i] = std::this_thread::get_id();
+#if defined(__linux__)
+    if (i == 1) ::pthread_getname_np(::pthread_self(), name, sizeof name);
+#endif
+  });
+  return ran[0] == std::this_thread::get_id() && ran[1] != std::thread::id() && ran[1] != ran[0] &&
+         name == std::string("cpu:1");
 }
 
 /// Returns the exit status of a child that runs f, or -1 if it hung or crashed.
