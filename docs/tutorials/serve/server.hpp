@@ -72,7 +72,7 @@ class Server {
       for (const Request& request : batch) rows.push_back(request.row);
       rows = unbind(model_(stack(rows)));
       braid::check(rows.size() == batch.size(), "Server: expected an answer for each row");
-      for (Tensor& row : rows) row = row.clone();  // memory of its own for each thread
+      for (Tensor& row : rows) row = row.clone();  // separate memory for each client
     } catch (...) {
       if (batch.size() == 1) return batch[0].answer.set_exception(std::current_exception());
       for (std::size_t i = 0; i < batch.size(); ++i) answer(batch.subspan(i, 1));
