@@ -1,4 +1,5 @@
-# Install rules: headers, the library, the CMake package and the pkg-config file.
+# Install rules: headers, the library, the CMake package, the pkg-config file, and the documentation
+# with the tutorials. Component braid is all but the documentation, which is component braid_docs.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/braid)
@@ -75,3 +76,21 @@ endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/braid.pc.in ${CMAKE_CURRENT_BINARY_DIR}/braid.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/braid.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT braid)
+
+# The documentation keeps its folders, so that the links in it hold. The tutorials get a
+# CMakeLists.txt that builds them with the installed Braid.
+if(BRAID_INSTALL_DOCS)
+  install(FILES README.md CHANGELOG.md LICENSE
+          DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT braid_docs)
+  install(FILES docs/architecture.md docs/glossary.md
+          DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT braid_docs)
+  install(DIRECTORY docs/guides docs/notes docs/decisions
+          DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT braid_docs)
+  install(DIRECTORY docs/tutorials DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT braid_docs
+          FILES_MATCHING PATTERN "*.cpp" PATTERN "*.hpp" PATTERN "*.cu" PATTERN "*.png"
+          PATTERN "*.svg" PATTERN "*.expected")
+  install(FILES docs/tutorials/embed/CMakeLists.txt
+          DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs/tutorials/embed COMPONENT braid_docs)
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/tutorials.cmake RENAME CMakeLists.txt
+          DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs/tutorials COMPONENT braid_docs)
+endif()

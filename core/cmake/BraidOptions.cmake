@@ -32,6 +32,7 @@ string(CONCAT help "Compile common headers once: the modules but for the kernels
 option(BRAID_PRECOMPILE "${help}" ${PROJECT_IS_TOP_LEVEL})
 option(BRAID_WERROR "Warnings are errors" OFF)
 option(BRAID_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
+option(BRAID_INSTALL_DOCS "Install the documentation and the tutorials too" ON)
 option(BRAID_BUILD_TESTS "Tests" ${PROJECT_IS_TOP_LEVEL})
 option(BRAID_BUILD_BENCH "Benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(BRAID_BUILD_DOCS "Tutorials" ${PROJECT_IS_TOP_LEVEL})

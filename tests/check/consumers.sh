@@ -3,7 +3,8 @@
 # in every second run of CI (those that run tsan) with add_subdirectory on a static one. --all: also
 # with find_package on a static library and with pkg-config, and the subfolder with g++ 11. Each
 # program prints the weights that its training must find, and the package exposes no private
-# dependency. pkg-config's answers must be right wherever Braid was installed.
+# dependency. pkg-config's answers must be right wherever Braid was installed. The installed
+# tutorials build: in CI embed, with --all each of them.
 set -euo pipefail
 . tests/lib.sh
 everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
@@ -47,6 +48,20 @@ check_ranks() {
     echo "$name: two ranks over ${launcher[0]}"
   done
 }
+# read_digits NAME FOLDER: the application of docs/tutorials/embed, built there, reads ten digits.
+# The first one trains the network that all use.
+read_digits() {
+  if [[ ! -e /usr/include/stb/stb_image.h ]]; then
+    echo "SKIP(no stb): $1: reading digits"
+    return
+  fi
+  if [[ ! -d $work/digits ]]; then
+    mkdir "$work/digits"
+    (cd "$work/digits" && "$2/train_reader")
+  fi
+  docs/tutorials/embed/test.sh "$2/read_digit" "$work/digits" || die "$1: the digits are not read"
+  echo "$1: ten digits are read"
+}
 consume() {
   local name=$1
   shift
@@ -58,6 +73,7 @@ consume() {
   check_output "$name" "$("$folder/consumer")"
   diff docs/tutorials/custom_op.expected <("$folder/custom_op") ||
     die "$name: custom_op prints something else"
+  [[ ! -d $folder/embed ]] || read_digits "$name" "$folder/embed"
   local modules=$folder/braid/engines
   [[ -d $modules ]] || modules=$(echo "$prefix"/lib*/braid)
   check_ranks "$name" "$folder/consumer" "$modules"
@@ -79,6 +95,22 @@ for kind in "${kinds[@]}"; do
   fi
   consume "find_package-$kind" "-DCMAKE_PREFIX_PATH=$prefix"
 done
+
+# Component braid is the library alone. The tutorials are built where the package is found.
+[[ ! -e $work/prefix-shared/share/doc ]] || die "component braid installs documentation"
+cmake --install build/install --component braid_docs --prefix "$work/prefix-shared"
+examples=$work/prefix-shared/share/doc/braid/docs/tutorials
+if ((everything)); then
+  cmake -S "$examples" -B "$work/tutorials" -G Ninja "-DCMAKE_PREFIX_PATH=$work/prefix-shared"
+  cmake --build "$work/tutorials" --parallel "$jobs"
+  diff docs/tutorials/custom_op.expected <("$work/tutorials/custom_op") ||
+    die "the installed tutorials: custom_op prints something else"
+  read_digits "the installed tutorials" "$work/tutorials/embed"
+else
+  cmake -S "$examples/embed" -B "$work/embed" -G Ninja "-DCMAKE_PREFIX_PATH=$work/prefix-shared"
+  cmake --build "$work/embed" --parallel "$jobs"
+  read_digits "the installed tutorials" "$work/embed"
+fi
 
 # told_by FOLDER VARIABLE: prints what the braid.pc under a folder says.
 told_by() {

@@ -1,6 +1,8 @@
 // Layers: initial values and results.
 #include <braid/braid.hpp>
 
+#include <future>
+
 #include "layer_here.hpp"
 #include "moments.hpp"
 #include "refused.hpp"
@@ -174,6 +176,39 @@ TEST_CASE("losses: the names of nn are the functions of braid", "[nn][losses]") 
                   nn::binary_cross_entropy_with_logits(x, y));
   using namespace braid::nn;  // one function with two names is not ambiguous
   CHECK_SAME_BITS(l1_loss(x, y), nn::l1_loss(x, y));
+}
+
+TEST_CASE("a model in evaluation mode gives several threads the bits that it gives one",
+          "[nn][layers][threads]") {
+  struct Net : nn::Module {
+    nn::Conv2d conv{1, 4, 3};
+    nn::BatchNorm2d norm{4};
+    nn::Dropout drop{0.5};
+    nn::Linear fc{4 * 6 * 6, 3};
+    Tensor operator()(const Tensor& x) const { return fc(drop(relu(norm(conv(x)))).flatten(1)); }
+    BRAID_FIELDS(conv, norm, drop, fc)
+  };
+  Net net = home(Net{});
+  eval(net);
+  const NoGrad guard;
+  std::vector<Tensor> inputs, alone;
+  const std::int64_t many = here().is_cpu() ? 1000 : 7;  // enough for the helpers of the pool
+  for (const std::int64_t n : {std::int64_t{1}, std::int64_t{5}, many, many - 1})
+    inputs.push_back(random_tensor({n, 1, 8, 8}));
+  for (const Tensor& x : inputs) alone.push_back(net(x));
+  const Net& model = net;
+  const auto call = [&](std::size_t first) {
+    const NoGrad none;  // holds for its thread
+    std::size_t same = 0;
+    for (std::size_t k = 0; k < 20; ++k) {
+      const std::size_t i = (first + k) % inputs.size();
+      same += equal(model(inputs[i]), alone[i]) ? 1 : 0;
+    }
+    return same;
+  };
+  std::vector<std::future<std::size_t>> threads;
+  for (std::size_t i = 0; i < 4; ++i) threads.push_back(std::async(std::launch::async, call, i));
+  for (auto& thread : threads) CHECK(thread.get() == 20);
 }
 
 }  // namespace braid::test::on_device
