@@ -117,13 +117,4 @@ concept Tree = detail::is_tree<std::remove_cvref_t<T>>();
 
 }  // namespace braid::tree
 
-namespace braid {
-
-using tree::Tree;
-
-/// Gives a readable compile error for a type that is not a tree.
-template <class T> constexpr void check_tree() {
-  static_assert(Tree<T>, "braid: this type is not a tree: list its fields with BRAID_FIELDS(...)");
-}
-
-}  // namespace braid
+namespace braid { using tree::Tree; }  // namespace braid
