@@ -14,8 +14,9 @@ namespace braid::detail {
 enum class HookKind : std::uint8_t { gradient, accumulated, retained };
 
 /// Calls the gradient hooks of an owner (a Node, or the TensorImpl of a leaf) in the order of
-/// registration, then those of retain_grad, and returns the resulting gradient. Holds no lock during the calls. Passes on what
-/// a hook throws. Throws AutogradError if a replacement differs in shape, dtype or device.
+/// registration, then those of retain_grad, and returns the resulting gradient. Holds no lock
+/// during the calls. Passes on what a hook throws. Throws AutogradError if a replacement differs in
+/// shape, dtype or device.
 [[nodiscard]] Tensor run_hooks(const void* owner, std::uint32_t output_nr, Tensor gradient);
 /// Calls the leaf's hooks for accumulated gradients.
 void run_accumulated_hooks(const Tensor& leaf);

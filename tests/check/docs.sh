@@ -6,6 +6,15 @@ set -euo pipefail
 . tests/lib.sh
 docs/check_code.sh
 docs/check_numbers.sh
+# Each error on the page is compared by one test of must_not_compile, so there are no others.
+page=docs/guides/usual_mistakes.md
+on_page=$(grep -c '^```text$' "$page" || true)
+compared=$(grep -lxF "// page: $page" tests/must_not_compile/*.cpp | wc -l)
+if ((on_page != 10 || compared != 10)); then
+  echo "FAIL: expected 10 errors on $page, and 10 files in tests/must_not_compile that compare" \
+    "them, got $on_page and $compared"
+  exit 1
+fi
 # The check of the code must fail if it finds no code.
 mkdir -p build/check/no_code
 echo 'no code' >build/check/no_code/none.md

@@ -1,8 +1,9 @@
-// expect: use of deleted function|call to deleted constructor
+// expect: a DataParallel owns its model: write std::move\(model\), or clone\(model\)
+// lines: 10
+// page: docs/guides/usual_mistakes.md
 #include <braid/braid.hpp>
 using namespace braid;
-// A model is moved in, or cloned before: nobody trains one and evaluates the other.
 int main() {
-  nn::Linear model(1, 1);
+  nn::Linear model(4, 2);
   parallel::DataParallel parallel_model(model);
 }

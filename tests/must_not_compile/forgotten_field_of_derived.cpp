@@ -1,4 +1,5 @@
 // expect: a member that can hold tensors is missing from BRAID_FIELDS of this struct
+// lines: 10
 #include <braid/braid.hpp>
 using namespace braid;
 struct Net : nn::Module {

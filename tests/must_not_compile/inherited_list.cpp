@@ -1,4 +1,5 @@
 // expect: this struct inherits BRAID_FIELDS from its base and lists none of its own; write BRAID_FIELDS_OF\(Base, own, fields\)
+// lines: 10
 #include <braid/braid.hpp>
 using namespace braid;
 struct Net : nn::Module {

@@ -1,4 +1,5 @@
 // expect: BRAID_FIELDS\(\.\.\.\), or, if it holds no tensors, say so: template <> inline constexpr bool braid::tree::plain<Type> = true;
+// lines: 10
 #include <braid/braid.hpp>
 using namespace braid;
 struct Part {

@@ -1,4 +1,5 @@
 // expect: this type is not a tree
+// lines: 10
 #include <braid/braid.hpp>
 using namespace braid;
 struct Batch {

@@ -1,4 +1,5 @@
-// expect: to\(tree, device\) changes the tree, which is const here
+// expect: this call changes the model or tree, which is const here
+// lines: 10
 #include <braid/braid.hpp>
 using namespace braid;
 int main() {

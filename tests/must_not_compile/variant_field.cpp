@@ -1,4 +1,5 @@
 // expect: a std::variant of trees is not a tree
+// lines: 10
 #include <braid/braid.hpp>
 #include <variant>
 using namespace braid;

@@ -181,7 +181,7 @@ TEST_CASE("a layer's error begins with its path", "[nn][modules]") {
     }
     return std::string();
   };
-  CHECK(matches(text([&] { return model(wrong); }), "|linear: expected *"));  // not walked yet
+  CHECK(matches(text([&] { return model(wrong); }), "|linear: expected *"));  // not visited yet
   (void)parameters(model);
   CHECK(matches(text([&] { return model(wrong); }),
                 "blocks.0.linear|blocks.0.linear: linear: expected *"));

@@ -4,6 +4,7 @@
 // may use.
 #include <braid/core/autocast.hpp>
 #include <braid/core/autograd.hpp>
+#include <braid/core/check_model.hpp>
 #include <braid/core/checkpoint.hpp>
 #include <braid/core/collate.hpp>
 #include <braid/core/device.hpp>

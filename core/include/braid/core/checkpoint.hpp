@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <braid/core/autograd.hpp>
+#include <braid/core/check_model.hpp>
 #include <braid/core/random.hpp>
 #include <braid/core/tree.hpp>
 
@@ -118,6 +119,11 @@ auto checkpoint(F&& f, const Args&... args) {
                call->args);
   });
   return std::invoke(call->f.get(), args...);
+}
+/// A compile error.
+template <class F, class... Args> detail::NotCallable checkpoint(F&&, const Args&...) {
+  detail::check_call<std::decay_t<F>, Args...>();
+  return {};
 }
 
 }  // namespace braid

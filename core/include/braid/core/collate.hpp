@@ -37,10 +37,11 @@ template <class T> constexpr auto collated_type() {
   else if constexpr (all_tensors<T>()) return std::type_identity<T>();
   else if constexpr (tree::Tuple<T>) return CollatedTuple<T>::get();
   else {
-    static_assert(!tree::Tree<T>,
+    constexpr bool kTree = tree::Tree<T>;
+    static_assert(!kTree,
                   "braid: collate: a number (or what holds one) in a struct, list or map cannot "
                   "become a batch; make it a Tensor, or use a tuple");
-    static_assert(tree::Tree<T>,
+    static_assert(kTree,
                   "braid: collate: expected items that are trees of tensors, numbers, or tuples "
                   "and pairs of these");
     return std::type_identity<T>();

@@ -93,7 +93,7 @@ class Tensor {
   [[nodiscard]] bool is_leaf() const;
   /// The recorded op that made this tensor: `y.grad_fn()->name()`. Null for a leaf.
   [[nodiscard]] const autograd::Node* grad_fn() const;
-  /// The accumulated gradient of a leaf or of a tensor with retain_grad; undefined if there is none.
+  /// The accumulated gradient of a leaf, or with retain_grad; undefined if there is none.
   [[nodiscard]] Tensor grad() const;
   /// Later backwards add to this tensor's grad() too. Throws AutogradError without requires_grad().
   const Tensor& retain_grad() const;
@@ -131,7 +131,7 @@ class Tensor {
     requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>>
   HookHandle register_hook(F hook) const;
   /// Registers hook(leaf), called after a backward has added to the grad() of all leaves. If it
-  /// throws, so does backward(). Throws AutogradError unless this is a leaf that requires a gradient.
+  /// throws, so does backward(). Throws AutogradError unless this is a leaf that needs a gradient.
   HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook) const;
 
   // ---- factories with this tensor's dtype and device, unless the options set them

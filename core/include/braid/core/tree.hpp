@@ -13,11 +13,12 @@
 ///
 /// fields.hpp    BRAID_FIELDS
 /// concepts.hpp  which types are trees, and which are plain
-/// check.hpp     compile-time checks of BRAID_FIELDS
+/// check.hpp     what the compiler can count in BRAID_FIELDS; the errors are in check_model.hpp
 /// listed.hpp    run-time check of BRAID_FIELDS, for classes with constructors
 /// flat.hpp      a tree as flat lists, which all algorithms use
 /// walk.hpp      flatten, visit, visit_nodes, leaves
 /// share.hpp     share, map
+#include <braid/core/check_model.hpp>
 #include <braid/core/internal/tree/check.hpp>
 #include <braid/core/internal/tree/concepts.hpp>
 #include <braid/core/internal/tree/fields.hpp>

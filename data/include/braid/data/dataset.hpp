@@ -2,6 +2,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -42,6 +43,33 @@ concept BatchedDataset = Dataset<D> && requires(const D& d, std::span<const std:
 };
 
 namespace detail {
+/// A dataset whose items can be collated, as far as their own type shows it.
+template <class D>
+concept Loadable = Dataset<D> && (std::is_arithmetic_v<Item<D>> || Tree<Item<D>>);
+/// Gives a readable compile error for a type that is not a Dataset.
+template <class D> constexpr void check_dataset() {
+  constexpr bool kDataset = Dataset<D>;
+  constexpr bool kSize = requires(D& d) { static_cast<std::int64_t>(d.size()); };
+  constexpr bool kGet = requires(D& d) { d.get(std::int64_t{}); };
+  static_assert(kSize, "braid: this dataset has no size(): write std::int64_t size() const");
+  static_assert(kGet, "braid: this dataset has no get(): write auto get(std::int64_t index) const");
+  static_assert(kDataset || !kSize || !kGet,
+                "braid: size() and get(index) of this dataset must be const");
+  if constexpr (kDataset && !Loadable<D>) check_tree<Item<D>>();
+}
+/// The type of a batch; after a compile error that of an item, so that the loop compiles.
+template <class D> constexpr auto batch_type() {
+  if constexpr (Loadable<D>) return std::type_identity<Batch<D>>();
+  else if constexpr (requires(D& d) { std::optional(d.get(std::int64_t{})); })
+    return std::type_identity<std::remove_cvref_t<decltype(std::declval<D&>().get(0))>>();
+  else return std::type_identity<Tensor>();
+}
+template <class D> using BatchOf = typename decltype(batch_type<D>())::type;
+/// 0 for what is no Dataset.
+template <class D> [[nodiscard]] std::int64_t size_of(const D& dataset) {
+  if constexpr (Dataset<D>) return dataset.size();
+  else return 0;
+}
 /// Rejects at compile time a get_batch with other argument or result types, which a loader would
 /// ignore.
 template <Dataset D> constexpr void check_get_batch() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -126,11 +127,13 @@ void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches);
 [[nodiscard]] std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler,
                                        std::int64_t size);
 
-template <Dataset D> class BatchMakerOf final : public BatchMaker {
+template <class D> class BatchMakerOf final : public BatchMaker {
  public:
   explicit BatchMakerOf(D d) : dataset(std::move(d)) {}
   void* make(std::span<const std::int64_t> indices, Progress& progress) const override {
-    if constexpr (BatchedDataset<D>) {
+    if constexpr (!Loadable<D>) {
+      return nullptr;  // never called: a compile error
+    } else if constexpr (BatchedDataset<D>) {
       return new Batch<D>(dataset.get_batch(indices));
     } else {
       std::vector<Item<D>> items;
@@ -144,7 +147,7 @@ template <Dataset D> class BatchMakerOf final : public BatchMaker {
       return new Batch<D>(collate(std::span<const Item<D>>(items)));
     }
   }
-  void destroy(void* batch) const noexcept override { delete static_cast<Batch<D>*>(batch); }
+  void destroy(void* batch) const noexcept override { delete static_cast<BatchOf<D>*>(batch); }
 
   D dataset;
 };
@@ -166,15 +169,24 @@ template <Dataset D> class BatchMakerOf final : public BatchMaker {
 ///           a sampler, or a dataset without items, because its empty epochs would silently train
 ///           nothing (PyTorch's loader rejects it too, but only if it shuffles); WorkerError from
 ///           begin() and ++, naming item, batch and epoch, with the dataset's own exception nested
-template <Dataset D> class DataLoader {
+template <class D> class DataLoader {
+  static_assert((detail::check_dataset<D>(), true));
+
  public:
-  using Batch = data::Batch<D>;
+  using Batch = detail::BatchOf<D>;
 
   explicit DataLoader(D dataset, LoaderOptions options = {})
-      : options_(detail::checked(std::move(options), dataset.size())),
+      : options_(detail::checked(std::move(options), detail::size_of(dataset))),
         sampler_(detail::sampler_of(options_)),
         maker_(std::make_shared<const detail::BatchMakerOf<D>>(std::move(dataset))) {
-    detail::check_get_batch<D>();
+    if constexpr (detail::Loadable<D>) detail::check_get_batch<D>();
+  }
+  /// A compile error.
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  DataLoader(D dataset, Number) : DataLoader(std::move(dataset)) {
+    static_assert(!sizeof(Number*),
+                  "braid: the options of a DataLoader have names: write {.batch_size = 64}");
   }
 
   /// An input iterator. It owns its batch until ++ or its destruction. Copying the batch is cheap,
@@ -218,9 +230,10 @@ template <Dataset D> class DataLoader {
   };
 
   [[nodiscard]] iterator begin() {
-    iterator first(detail::Epoch(maker_, detail::plan_epoch(options_, sampler_, dataset().size(),
-                                                            epoch_, first_)),
-                   {epoch_, first_}, batches(), position_.share());
+    iterator first(
+        detail::Epoch(maker_, detail::plan_epoch(options_, sampler_, detail::size_of(dataset()),
+                                                 epoch_, first_)),
+        {epoch_, first_}, batches(), position_.share());
     ++epoch_;  // after the construction, so that an epoch that failed to start is started again
     first_ = 0;
     return first;
@@ -229,7 +242,7 @@ template <Dataset D> class DataLoader {
 
   /// Returns the number of batches per epoch.
   [[nodiscard]] std::int64_t batches() const {
-    return detail::batch_count(options_, sampler_, dataset().size());
+    return detail::batch_count(options_, sampler_, detail::size_of(dataset()));
   }
   /// Returns the epoch that the next begin() starts.
   [[nodiscard]] std::int64_t epoch() const noexcept { return epoch_; }
@@ -252,7 +265,7 @@ template <Dataset D> class DataLoader {
   /// order: seed, size of the dataset and of a batch. If the sampler deals to several ranks, the
   /// size is that of the ranks' batches together: the state fits any number of ranks.
   [[nodiscard]] StateDict state() const {
-    return detail::position_state(normal(*position_), options_, dataset().size());
+    return detail::position_state(normal(*position_), options_, detail::size_of(dataset()));
   }
   /// Makes the next begin() continue where state() was taken, in the same order. Throws
   /// ArgumentError for a dict that is not such a state and, in the middle of an epoch, unless
@@ -260,7 +273,7 @@ template <Dataset D> class DataLoader {
   void load_state(std::span<const StateDict::value_type> dict) {
     LoaderOptions options = options_;
     const detail::Position position =
-        detail::load_position(dict, options, dataset().size(), batches());
+        detail::load_position(dict, options, detail::size_of(dataset()), batches());
     Sampler sampler = detail::sampler_of(options);
     options_ = std::move(options);
     sampler_ = std::move(sampler);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <braid/core/check_model.hpp>
 #include <braid/nn/layer.hpp>
 #include <braid/nn/ordered_map.hpp>
 #include <braid/nn/walks.hpp>
@@ -104,6 +105,10 @@ class AnyModule {
   }
 
  private:
+  template <class M, class... X> static constexpr bool returns_tensor() {
+    if constexpr (!braid::detail::Calls<M, X...>) return false;
+    else return std::convertible_to<std::invoke_result_t<const M&, const X&...>, Tensor>;
+  }
   struct Arguments {
     const Tensor *x, *y, *z;
   };
@@ -140,10 +145,7 @@ class AnyModule {
       else return nullptr;
     }
     template <class... X> Tensor called(const X&... x) const {
-      if constexpr (requires {
-                      { module(x...) } -> std::convertible_to<Tensor>;
-                    })
-        return module(x...);
+      if constexpr (returns_tensor<M, X...>()) return module(x...);
       else detail::wrong_call(name(), sizeof...(X));
     }
   };

@@ -104,7 +104,7 @@ template <class Self> struct Layer : Module {
 /// replicas call it at the same time, each on its own thread. An exception of the hook leaves the
 /// call. A layer of the library, or a struct that derives from nn::Layer.
 ///
-///     const auto hook = nn::register_forward_hook(model.fc1, [](const nn::LayerCall& call) {
+///     const auto hook = nn::register_forward_hook(model.fc, [](const nn::LayerCall& call) {
 ///       print(call.path, ": ", call.outputs[0].shape());
 ///     });
 ///     hook.remove();

@@ -48,7 +48,10 @@ void print_module(std::ostream& out, const tree::Flat& flat);
 /// Prints a module as PyTorch does:
 /// `Model(\n  (fc): Linear(in_features=5, out_features=2, bias=true)\n)`. A layer provides the text
 /// inside its brackets with a member `std::string extra() const`.
-template <IsModule M> std::ostream& operator<<(std::ostream& out, const M& module) {
+template <class M>
+  requires std::is_base_of_v<Module, M>
+std::ostream& operator<<(std::ostream& out, const M& module) {
+  check_tree<M>();
   detail::print_module(out, tree::flatten(module));
   return out;
 }
@@ -66,10 +69,17 @@ template <IsModule M> std::ostream& operator<<(std::ostream& out, const M& modul
   [[nodiscard]] Result operator() parameters const;
 
 template <class M>
-  requires braid::nn::IsModule<M>
+  requires std::is_base_of_v<braid::nn::Module, M>
 struct braid::tree::Hooks<M> {
-  static constexpr bool* (*training)(void*) = &braid::nn::detail::training_of<M>;
-  static constexpr std::atomic<const std::string*>* (*path)(void*) = &braid::nn::detail::path_of<M>;
+  static constexpr bool is_public = braid::nn::IsModule<M>;
+  static constexpr bool* (*training)(void*) = [] {
+    if constexpr (is_public) return &braid::nn::detail::training_of<M>;
+    else return static_cast<bool* (*)(void*)>(nullptr);
+  }();
+  static constexpr std::atomic<const std::string*>* (*path)(void*) = [] {
+    if constexpr (is_public) return &braid::nn::detail::path_of<M>;
+    else return static_cast<std::atomic<const std::string*>* (*)(void*)>(nullptr);
+  }();
   static constexpr std::string (*extra)(const void*) = [] {
     if constexpr (requires(const M& m) {
                     { m.extra() } -> std::convertible_to<std::string>;

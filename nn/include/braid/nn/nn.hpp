@@ -22,6 +22,7 @@
 #include <braid/nn/embedding.hpp>
 #include <braid/nn/functional.hpp>
 #include <braid/nn/init.hpp>
+#include <braid/nn/internal/habits.hpp>
 #include <braid/nn/layer.hpp>
 #include <braid/nn/linear.hpp>
 #include <braid/nn/loss_layers.hpp>

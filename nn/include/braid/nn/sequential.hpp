@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <braid/core/check_model.hpp>
 #include <braid/nn/any_module.hpp>
 #include <braid/nn/layer.hpp>
 #include <braid/nn/parameter_dict.hpp>
@@ -15,12 +16,25 @@ namespace detail {
 /// True if layer I can be called with X, and each later layer with the result of the one before.
 template <class Layers, std::size_t I, class... X> constexpr bool chains() {
   if constexpr (I == std::tuple_size_v<Layers>) return sizeof...(X) == 1;
-  else if constexpr (!std::invocable<const std::tuple_element_t<I, Layers>&, const X&...>)
-    return false;
+  else if constexpr (!braid::detail::Calls<std::tuple_element_t<I, Layers>, X...>) return false;
   else
     return chains<Layers, I + 1,
                   std::remove_cvref_t<
                       std::invoke_result_t<const std::tuple_element_t<I, Layers>&, const X&...>>>();
+}
+/// A layer that cannot be called, and the types of the arguments.
+template <class Layer, class... X> struct WrongCall {
+  static constexpr void check() { braid::detail::check_call<Layer, X...>(); }
+};
+/// The first WrongCall where chains() is false.
+template <class Layers, std::size_t I, class... X> constexpr auto wrong_call() {
+  if constexpr (I == std::tuple_size_v<Layers>) return WrongCall<Layers, X...>();
+  else if constexpr (!braid::detail::Calls<std::tuple_element_t<I, Layers>, X...>)
+    return WrongCall<std::tuple_element_t<I, Layers>, X...>();
+  else
+    return wrong_call<Layers, I + 1,
+                      std::remove_cvref_t<std::invoke_result_t<
+                          const std::tuple_element_t<I, Layers>&, const X&...>>>();
 }
 }  // namespace detail
 
@@ -50,6 +64,11 @@ template <class... L> struct Sequential : Module {
     return detail::call(*this, [&] { return run<0>(x...); }, x...);
   }
   using CallsHooks = void;
+  /// A compile error.
+  template <class... X> braid::detail::NotCallable operator()(const X&...) const {
+    decltype(detail::wrong_call<std::tuple<L...>, 0, X...>())::check();
+    return {};
+  }
 
   // What BRAID_FIELDS generates, for a parameter pack.
   auto braid_fields() {

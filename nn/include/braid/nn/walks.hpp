@@ -159,14 +159,12 @@ LoadReport load_state_dict(M& m, std::span<const StateDict::value_type> dict,
 ///     to(model, "cuda:0");
 ///     to(model, DType::bfloat16);
 template <class T> void to(T& t, Device device, std::optional<DType> dtype = {}) {
-  static_assert(!std::is_const_v<T>,
-                "braid: to(tree, device) changes the tree, which is const here");
+  check_not_const<T>();
   check_tree<T>();
   detail::move_leaves(tree::flatten(t), device, dtype);
 }
 template <class T> void to(T& t, DType dtype) {
-  static_assert(!std::is_const_v<T>,
-                "braid: to(tree, dtype) changes the tree, which is const here");
+  check_not_const<T>();
   check_tree<T>();
   detail::move_leaves(tree::flatten(t), {}, dtype);
 }
@@ -184,11 +182,18 @@ template <class T> [[nodiscard]] T clone(const T& t) {
 
 /// Sets `training` of every module; train(m) and eval(m) set it to true and false.
 template <class M> void set_training(M& m, bool on) {
+  check_not_const<M>();
   check_tree<M>();
   detail::set_training(tree::flatten(m), on);
 }
-template <class M> void train(M& m) { braid::set_training(m, true); }
-template <class M> void eval(M& m) { braid::set_training(m, false); }
+template <class M> void train(M& m) {
+  check_tree<M>();
+  braid::set_training(m, true);
+}
+template <class M> void eval(M& m) {
+  check_tree<M>();
+  braid::set_training(m, false);
+}
 
 /// While it exists, a model is in evaluation mode. The destructor gives every module its mode back
 /// that it had, so a part that was frozen in eval() stays so. The model must outlive the guard and
@@ -200,8 +205,7 @@ template <class M> void eval(M& m) { braid::set_training(m, false); }
 class EvalGuard {
  public:
   template <class M> explicit EvalGuard(M& m) : EvalGuard((check_tree<M>(), tree::flatten(m))) {
-    static_assert(!std::is_const_v<M>,
-                  "braid: EvalGuard(model) changes the model's mode, and the model is const here");
+    check_not_const<M>();
   }
   ~EvalGuard() {
     for (const auto& [mode, before] : modes_) *mode = before;
@@ -239,7 +243,7 @@ template <class M> void requires_grad_(const M& m, bool on = true) {
 ///
 ///     apply(model, [](nn::Linear& layer) { nn::init::xavier_uniform_(layer.weight); });
 template <class M, class F>
-  requires Tree<M> && (!std::invocable<M&, F>)
+  requires Tree<M> && (!detail::HasResult<M&, F>)
 void apply(M& m, F&& f) {
   (void)tree::flatten(m);  // for its checks
   detail::Apply<std::remove_reference_t<F>>{f}(tree::Name(), m);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <braid/core/check_model.hpp>
 #include <braid/nn/module.hpp>
 #include <braid/nn/walks.hpp>
 #include <braid/parallel/devices.hpp>
@@ -38,6 +39,13 @@ struct DataParallelOptions {
   std::size_t bucket_bytes = kBucketBytes;
 };
 
+namespace detail {
+template <class M> constexpr void refuse_lvalue() {
+  static_assert(!braid::detail::is_sound<M>(),
+                "braid: a DataParallel owns its model: write std::move(model), or clone(model)");
+}
+}  // namespace detail
+
 /// Splits the batch over devices, runs a replica of the module on each at the same time, and
 /// gathers the outputs.
 ///
@@ -67,6 +75,7 @@ struct DataParallelOptions {
 ///           what replica 0 writes in place to buffers stays. A copy has separate weights. Nesting
 ///           is an error at compile time; `DataParallel(DataParallel(x))` is a copy
 template <class M> struct DataParallel : nn::Module {
+  static_assert((check_tree<M>(), true));
   M module;
 
   explicit DataParallel(M&& m, const DeviceList& on = devices(),
@@ -75,14 +84,16 @@ template <class M> struct DataParallel : nn::Module {
                      DataParallelOptions{.output_device = output_device, .dim = dim}) {}
   DataParallel(M&& m, const DeviceList& on, const DataParallelOptions& options)
       : DataParallel(detail::make_state("DataParallel", on, options), std::move(m)) {}
-  /// Move the model in, or clone it first: `DataParallel(std::move(model))`,
+  /// A compile error. Move the model in, or clone it first: `DataParallel(std::move(model))`,
   /// `DataParallel(clone(model))`.
   template <class U, class... A>
     requires(std::is_lvalue_reference_v<U> && std::same_as<std::remove_cvref_t<U>, M>)
-  explicit DataParallel(U&&, A&&...) = delete;
+  explicit DataParallel(U&&, A&&...) : DataParallel(detail::State(), detail::no_model<M>()) {
+    detail::refuse_lvalue<M>();
+  }
 
   template <class... A>
-    requires std::invocable<const M&, const std::decay_t<A>&...>
+    requires braid::detail::CallsCopies<M, std::decay_t<A>...>
   auto operator()(const A&... args) const {
     if (state_.devices().empty()) return module(args...);
     const auto batch = detail::arguments(args...);
@@ -93,13 +104,18 @@ template <class M> struct DataParallel : nn::Module {
     const auto outputs = call.parallel_apply(module, std::move(replicas), std::move(inputs));
     return call.gather(outputs);
   }
+  /// A compile error.
+  template <class... A> braid::detail::NotCallable operator()(const A&...) const {
+    braid::detail::check_calls_copies<M, std::decay_t<A>...>();
+    return {};
+  }
 
   /// The replicas' outputs, not gathered: output i is on the i-th device, and may be of any type.
   /// With one device or none there is one output. Losses that are computed where the outputs are
   /// need no gather of large outputs: `total(model.replicas(x, y), device).mean()` is the exact
   /// loss of the batch.
   template <class... A>
-    requires std::invocable<const M&, const std::decay_t<A>&...>
+    requires braid::detail::CallsCopies<M, std::decay_t<A>...>
   auto replicas(const A&... args) const {
     using R = std::decay_t<std::invoke_result_t<const M&, const std::decay_t<A>&...>>;
     static_assert(!std::is_void_v<R>,
@@ -157,9 +173,7 @@ template <class M, class I>
 auto data_parallel(const M& module, const I& input, const DeviceList& on = devices(),
                    DataParallelOptions options = {}) {
   detail::check_not_nested<M>();
-  if constexpr (!detail::is_tuple<I>)
-    return data_parallel(module, detail::arguments(input), on, std::move(options));
-  else {
+  if constexpr (detail::is_tuple<I>) {
     options.cache = false;
     const detail::State state = detail::make_state("data_parallel", on, options);
     if (on.list().empty()) return static_cast<detail::Output<M, I>>(detail::call(module, input));
@@ -169,6 +183,11 @@ auto data_parallel(const M& module, const I& input, const DeviceList& on = devic
     auto replicas = call.replicate(module);
     const auto outputs = call.parallel_apply(module, std::move(replicas), std::move(inputs));
     return call.gather(outputs);
+  } else if constexpr (braid::detail::CallsCopies<M, I>) {
+    return data_parallel(module, detail::arguments(input), on, std::move(options));
+  } else {
+    braid::detail::check_calls_copies<M, I>();
+    return braid::detail::NotCallable();
   }
 }
 template <class M, class I>

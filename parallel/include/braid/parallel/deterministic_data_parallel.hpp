@@ -45,10 +45,13 @@ template <class M> struct DeterministicDataParallel : DataParallel<M> {
   explicit DeterministicDataParallel(M&& m, const DeviceList& on = devices(),
                                      const DeterministicOptions& options = {})
       : DataParallel<M>(detail::make_state(on, options), std::move(m)) {}
-  /// Move the model in, or clone it first.
+  /// A compile error. Move the model in, or clone it first.
   template <class U, class... A>
     requires(std::is_lvalue_reference_v<U> && std::same_as<std::remove_cvref_t<U>, M>)
-  explicit DeterministicDataParallel(U&&, A&&...) = delete;
+  explicit DeterministicDataParallel(U&&, A&&...)
+      : DataParallel<M>(detail::State(), detail::no_model<M>()) {
+    detail::refuse_lvalue<M>();
+  }
 
   BRAID_FIELDS_OF(DataParallel<M>)
 };

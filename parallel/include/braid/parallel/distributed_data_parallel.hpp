@@ -77,6 +77,7 @@ struct JoinOptions {
 ///           copyable. As DataParallel otherwise
 /// Source    torch.nn.parallel.DistributedDataParallel; Li et al. 2020
 template <class M> struct DistributedDataParallel : nn::Module {
+  static_assert((check_tree<M>(), true));
   M module;
 
   explicit DistributedDataParallel(M&& m, Process& process, const DistributedOptions& options = {})
@@ -86,13 +87,17 @@ template <class M> struct DistributedDataParallel : nn::Module {
                           const DistributedOptions& options = {})
       : DistributedDataParallel(detail::make_state(*ranks, options), std::move(m), ranks, options) {
   }
-  /// Move the model in, or clone it first: `DistributedDataParallel(clone(model), process)`.
+  /// A compile error. Move the model in, or clone it first:
+  /// `DistributedDataParallel(clone(model), process)`.
   template <class U, class... A>
     requires(std::is_lvalue_reference_v<U> && std::same_as<std::remove_cvref_t<U>, M>)
-  explicit DistributedDataParallel(U&&, A&&...) = delete;
+  explicit DistributedDataParallel(U&&, A&&...)
+      : DistributedDataParallel(detail::State(), detail::no_model<M>(), nullptr, {}) {
+    detail::refuse_lvalue<M>();
+  }
 
   template <class... A>
-    requires std::invocable<const M&, const std::decay_t<A>&...>
+    requires braid::detail::CallsCopies<M, std::decay_t<A>...>
   auto operator()(const A&... args) const {
     const auto batch = detail::arguments(args...);
     const detail::Distributed::Forward forward(distributed_, tree::flatten(module),
@@ -103,6 +108,11 @@ template <class M> struct DistributedDataParallel : nn::Module {
     auto replicas = call.replicate(module);
     const auto outputs = call.parallel_apply(module, std::move(replicas), std::move(inputs));
     return call.gather(outputs);
+  }
+  /// A compile error.
+  template <class... A> braid::detail::NotCallable operator()(const A&...) const {
+    braid::detail::check_calls_copies<M, std::decay_t<A>...>();
+    return {};
   }
 
   /// While it exists, backward adds to the gradients of this rank only. The next backward outside

@@ -22,6 +22,11 @@ class Adadelta final : public detail::WithOptions<AdadeltaOptions> {
  public:
   explicit Adadelta(std::vector<Tensor> parameters, const AdadeltaOptions& options = {});
   explicit Adadelta(const std::vector<Group>& groups);
+  template <class P, class O = AdadeltaOptions>
+    requires detail::WrongArguments<P, O, AdadeltaOptions>
+  explicit Adadelta(const P&, const O& = {}) {
+    detail::refuse_arguments<P>();
+  }
 
   BRAID_OPTIMIZER_STATE(.m = "square_avg", .v = "acc_delta")
 

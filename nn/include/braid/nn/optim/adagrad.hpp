@@ -26,6 +26,11 @@ class Adagrad final : public detail::WithOptions<AdagradOptions> {
  public:
   explicit Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options = {});
   explicit Adagrad(const std::vector<Group>& groups);
+  template <class P, class O = AdagradOptions>
+    requires detail::WrongArguments<P, O, AdagradOptions>
+  explicit Adagrad(const P&, const O& = {}) {
+    detail::refuse_arguments<P>();
+  }
 
   BRAID_OPTIMIZER_STATE(.v = "sum")
 

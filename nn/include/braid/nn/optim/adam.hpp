@@ -27,6 +27,11 @@ class Adam final : public detail::WithOptions<AdamOptions> {
  public:
   explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {});
   explicit Adam(const std::vector<Group>& groups);
+  template <class P, class O = AdamOptions>
+    requires detail::WrongArguments<P, O, AdamOptions>
+  explicit Adam(const P&, const O& = {}) {
+    detail::refuse_arguments<P>();
+  }
 
   BRAID_OPTIMIZER_STATE(.m = "exp_avg", .v = "exp_avg_sq", .s = "max_exp_avg_sq")
 
@@ -57,6 +62,11 @@ class AdamW final : public detail::WithOptions<AdamWOptions> {
  public:
   explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& options = {});
   explicit AdamW(const std::vector<Group>& groups);
+  template <class P, class O = AdamWOptions>
+    requires detail::WrongArguments<P, O, AdamWOptions>
+  explicit AdamW(const P&, const O& = {}) {
+    detail::refuse_arguments<P>();
+  }
 
   BRAID_OPTIMIZER_STATE(.m = "exp_avg", .v = "exp_avg_sq", .s = "max_exp_avg_sq")
 

@@ -25,6 +25,11 @@ class Lion final : public detail::WithOptions<LionOptions> {
  public:
   explicit Lion(std::vector<Tensor> parameters, const LionOptions& options = {});
   explicit Lion(const std::vector<Group>& groups);
+  template <class P, class O = LionOptions>
+    requires detail::WrongArguments<P, O, LionOptions>
+  explicit Lion(const P&, const O& = {}) {
+    detail::refuse_arguments<P>();
+  }
 
   BRAID_OPTIMIZER_STATE(.m = "exp_avg")
 

@@ -11,6 +11,7 @@
 
 #include <braid/core/state_dict.hpp>
 #include <braid/core/tensor.hpp>
+#include <braid/nn/internal/habits.hpp>
 #include <braid/nn/parameter.hpp>
 #include <braid/nn/walks.hpp>
 
@@ -278,6 +279,7 @@ template <class Options> class WithOptions : public Optimizer {
   WithOptions(const Traits& traits, const std::vector<Group>& groups,
               Kept (*kept)(const Options& options))
       : WithOptions(traits, join_groups(groups), options_of(groups), kept) {}
+  WithOptions() : WithOptions({}, {}, nullptr) {}  // for constructors that are a compile error
 
   [[nodiscard]] double& lr_of(std::size_t group) noexcept final { return options_[group].lr; }
   [[nodiscard]] double* momentum_of(std::size_t group) noexcept final {

@@ -27,6 +27,11 @@ class RMSprop final : public detail::WithOptions<RMSpropOptions> {
  public:
   explicit RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options = {});
   explicit RMSprop(const std::vector<Group>& groups);
+  template <class P, class O = RMSpropOptions>
+    requires detail::WrongArguments<P, O, RMSpropOptions>
+  explicit RMSprop(const P&, const O& = {}) {
+    detail::refuse_arguments<P>();
+  }
 
   BRAID_OPTIMIZER_STATE(.m = "momentum", .v = "square_avg", .s = "grad_avg")
 

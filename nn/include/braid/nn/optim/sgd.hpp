@@ -30,6 +30,11 @@ class SGD final : public detail::WithOptions<SgdOptions> {
  public:
   explicit SGD(std::vector<Tensor> parameters, const SgdOptions& options = {});
   explicit SGD(const std::vector<Group>& groups);
+  template <class P, class O = SgdOptions>
+    requires detail::WrongArguments<P, O, SgdOptions>
+  explicit SGD(const P&, const O& = {}) {
+    detail::refuse_arguments<P>();
+  }
 
   BRAID_OPTIMIZER_STATE(.m = "momentum")
 

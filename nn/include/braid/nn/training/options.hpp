@@ -104,9 +104,9 @@ struct Option {
 ///     }
 [[nodiscard]] int report_exception(const char* program) noexcept;
 
-/// A main that catches: returns f(options) of the command line, an int or exit_status() after a void
-/// function; report_exception's status after an exception. The options of the program itself are
-/// `own`.
+/// A main that catches: returns f(options) of the command line, exit_status() after a function that
+/// returns nothing, or report_exception's status after an exception. The options of the program
+/// itself are `own`.
 ///
 ///     int main(int argc, char** argv) {
 ///       return training::main(argc, argv, [](const training::Options& options) {

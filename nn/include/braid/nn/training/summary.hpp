@@ -21,8 +21,8 @@ struct Summary {
     /// it appears first
     std::int64_t parameters = 0, trained = 0, buffers = 0;
     std::int64_t bytes = 0;
-    /// with an example input: the shapes of its last outputs, `[8, 2]`, and the multiply-adds of its
-    /// calls. 0 calls: the model did not call it
+    /// with an example input: the shapes of its last outputs, `[8, 2]`, and the multiply-adds of
+    /// its calls. 0 calls: the model did not call it
     std::string output;
     std::int64_t multiply_adds = 0, calls = 0;
   };
@@ -42,8 +42,8 @@ void add_call(Summary& summary, const tree::Flat& flat, const std::function<void
 }  // namespace detail
 
 /// Returns the summary of a model. With inputs, the model is called once with them, in evaluation
-/// mode and without gradients, to see the shapes of the outputs and to count multiply-adds: those of
-/// matrix products, convolutions and attention, as other counters do. Afterwards the model is as
+/// mode and without gradients, to see the shapes of the outputs and to count multiply-adds: those
+/// of matrix products, convolutions and attention, as other counters do. Afterwards the model is as
 /// before. Calls on other threads (DataParallel's replicas but the first) add to the total alone.
 ///
 /// Throws    what the call throws

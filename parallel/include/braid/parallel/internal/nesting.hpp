@@ -4,9 +4,11 @@
 #include <type_traits>
 #include <utility>
 
+#include <braid/core/check_model.hpp>
 #include <braid/core/tree.hpp>
 
-// Refuses a DataParallel inside a DataParallel, where the type of the model shows it.
+// Refuses a DataParallel inside a DataParallel, where the type of the model shows it, and a model
+// that is not moved in.
 namespace braid::parallel {
 template <class M> struct DataParallel;
 template <class M> struct DeterministicDataParallel;
@@ -46,5 +48,8 @@ template <class M> constexpr void check_not_nested() {
       !holds_data_parallel<M>(),
       "braid: a DataParallel inside a DataParallel: wrap the whole model, or only its parts");
 }
+
+/// Declared only. Called by constructors that are a compile error.
+template <class M> M&& no_model();
 
 }  // namespace braid::parallel::detail

@@ -69,7 +69,8 @@ concept Variant = !Struct<T> && requires(const T& t) {
 };
 
 /// A type that holds a tree whose type is known at run time only (nn::AnyModule, the base class of
-/// optimizers). In the walk it is what it holds: `braid_fill(fill, name)` appends that to the lists.
+/// optimizers). In the walk it is what it holds: `braid_fill(fill, name)` appends that to the
+/// lists.
 template <class T>
 concept Erased = !Struct<T> && requires { typename T::braid_erased; };
 
@@ -122,13 +123,4 @@ concept Tree = detail::is_tree<std::remove_cvref_t<T>>();
 
 }  // namespace braid::tree
 
-namespace braid {
-
-using tree::Tree;
-
-/// Gives a readable compile error for a type that is not a tree.
-template <class T> constexpr void check_tree() {
-  static_assert(Tree<T>, "braid: this type is not a tree: list its fields with BRAID_FIELDS(...)");
-}
-
-}  // namespace braid
+namespace braid { using tree::Tree; }  // namespace braid

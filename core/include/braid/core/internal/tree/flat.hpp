@@ -36,6 +36,8 @@ enum class Form : std::uint8_t { structure, tuple, list, map, optional };
 
 /// Extension point for modules above core, per struct type: nn specialises it for nn::Module.
 template <class T> struct Hooks {
+  // false if T derives from such a base where other code cannot see it
+  static constexpr bool is_public = true;
   // returns the address of the training flag
   static constexpr bool* (*training)(void* object) = nullptr;
   // returns the text that printing puts into the brackets

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include <braid/core/internal/tree/check.hpp>
+#include <braid/core/check_model.hpp>
 #include <braid/core/internal/tree/flat.hpp>
 #include <braid/core/internal/tree/listed.hpp>
 
@@ -26,32 +26,12 @@ template <class K> Name key_name(const K& key) {
   else return Name::number(static_cast<std::int64_t>(key));
 }
 
-template <class T> constexpr void check_struct() {
-  static_assert(lists_own<T>(),
-                "braid: this struct inherits BRAID_FIELDS from its base and lists none of its own; "
-                "write BRAID_FIELDS_OF(Base, own, fields)");
-  static_assert(
-      lists_all<T>(),
-      "braid: a member that can hold tensors is missing from BRAID_FIELDS of this struct");
-}
-
-template <class T> constexpr void check_known() {
-  static_assert(!Variant<T> || is_plain<T>(),
-                "braid: a std::variant of trees is not a tree: its paths would change with the "
-                "alternative; use one std::optional a case");
-  static_assert(Variant<T> || is_tree<T>() || is_plain<T>(),
-                "braid: this type is not a tree: list its fields with BRAID_FIELDS(...), or, if it "
-                "holds no tensors, say so: "
-                "template <> inline constexpr bool braid::tree::plain<Type> = true;");
-}
-
 /// Calls f(name, child) for each child of a struct or container, in order (for an unordered map, by
 /// key). Returns their number.
 template <class T, class F> std::int64_t children(T& node, const F& f) {
   using U = std::remove_const_t<T>;
   std::int64_t n = 0;
   if constexpr (Struct<U>) {
-    check_struct<U>();
     std::string_view names = U::braid_names();
     std::apply([&](auto&... c) { ((f(Name(next_name(names)), c), ++n), ...); },
                node.braid_fields());
@@ -111,8 +91,6 @@ struct Fill {
           }
         }
       }
-    } else {
-      check_known<T>();
     }
   }
 };
@@ -134,8 +112,6 @@ template <class F> struct Nodes {
       }
       if constexpr (Struct<U>) f(std::as_const(here), node);
       detail::children(node, Nodes{f, here});
-    } else if constexpr (!IsTensor<U>) {
-      check_known<U>();
     }
   }
 };
@@ -150,6 +126,7 @@ template <class F> struct Nodes {
 /// fields; the compiler counts those of other structs. A class that cannot be copied is not
 /// checked.
 template <class T> [[nodiscard]] Flat flatten(const T& t) {
+  if constexpr (!detail::is_plain<T>()) check_tree<T>();
   Flat flat;
   if constexpr (!IsTensor<T>) flat.leaves.reserve(8), flat.nodes.reserve(8);
   detail::Fill{flat, -1}(Name(), t);

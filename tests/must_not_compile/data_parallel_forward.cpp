@@ -1,0 +1,14 @@
+// expect: this model has no operator\(\): write what PyTorch calls forward as Tensor operator\(\)\(const Tensor& x\) const
+// lines: 10
+// page: docs/guides/usual_mistakes.md
+#include <braid/braid.hpp>
+using namespace braid;
+struct Net : nn::Module {
+  nn::Linear fc{4, 2};
+  Tensor forward(const Tensor& x) const { return fc(x); }
+  BRAID_FIELDS(fc)
+};
+int main() {
+  parallel::DataParallel model(Net{});
+  Tensor y = model(randn({8, 4}));
+}
