@@ -116,7 +116,7 @@ TEST_CASE("Optimizer chosen at run time: saved by its base class", "[nn][optim]"
   const auto make = [](bool adam, const nn::Linear& m) -> std::unique_ptr<optim::Optimizer> {
     if (adam) return std::make_unique<optim::Adam>(parameters(m));
     return std::make_unique<optim::SGD>(parameters(m),
-                                        optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+                                        optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
   };
   for (const bool adam : {false, true}) {
     nn::Linear model = layer(3, 2);
