@@ -50,6 +50,10 @@ class Printer {
   [[nodiscard]] std::vector<std::string> parts(std::size_t i) const {
     std::vector<std::string> parts;
     const auto& children = children_[i];
+    // a field without a name (BRAID_UNNAMED_FIELD): its parts are those of the struct
+    if (children.size() == 1 && flat_.nodes[children[0]].name.empty() &&
+        flat_.nodes[i].type->form == tree::Form::structure)
+      return this->parts(children[0]);
     const bool list = flat_.nodes[i].type->form == tree::Form::tuple ||
                       flat_.nodes[i].type->form == tree::Form::list;
     for (std::size_t first = 0; first < children.size();) {

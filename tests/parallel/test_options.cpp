@@ -207,8 +207,8 @@ TEST_CASE("options: merged buffers are the mean by rows", "[data_parallel]") {
   if (n < 2) return;
   const Tensor x = random_tensor({11, 3}, DType::float32, device(0), 8);
   const nn::BatchNorm1d start = home(nn::BatchNorm1d(3));
-  const DataParallel model(clone(start), group(n),
-                           DataParallelOptions{.merge_buffers = MergeBuffers::mean});
+  DataParallel model(clone(start), group(n),
+                     DataParallelOptions{.merge_buffers = MergeBuffers::mean});
   const Tensor handle = model.module.running_mean;
   (void)model(x);
   std::vector<double> expected(3, 0);

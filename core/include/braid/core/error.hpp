@@ -33,7 +33,9 @@ struct Error : std::runtime_error {
   }
   /// The path of the layer that threw: `layer2.0.conv1`. Empty if no layer threw, or if its path is
   /// not known (see nn::Module).
-  [[nodiscard]] std::string_view module_path() const noexcept { return path_ ? *path_ : ""; }
+  [[nodiscard]] std::string_view module_path() const noexcept {
+    return path_ ? std::string_view(*path_) : "";
+  }
   /// Puts a layer's path before the message. Does nothing if there is one: the innermost layer is
   /// named. `path` must live as long as the process. For the library.
   void set_module_path(const std::string& path);
