@@ -147,6 +147,17 @@ Tensor mul(const Tensor& a, const Tensor& b) {
   const ops::Pair p("mul", a, b);
   Tensor y = ops::binary("mul", BinaryOp::mul, *p.a, *p.b);
   if (!needs_grad({*p.a, *p.b})) return y;
+  const bool a_needs = p.a->requires_grad();
+  if (!a_needs || !p.b->requires_grad()) {  // saves the constant alone: the other one may change
+    return record(
+        "mul", {*p.a, *p.b}, y,
+        [constant = SavedTensor(a_needs ? *p.b : *p.a),
+         shape = a_needs ? p.a->shape() : p.b->shape(), a_needs](const Tensor& dy) -> Grads {
+          Tensor g = ops::sum_to(dy * constant.get(), shape), none;
+          return a_needs ? Grads(std::move(g), std::move(none))
+                         : Grads(std::move(none), std::move(g));
+        });
+  }
   return record(
       "mul", {*p.a, *p.b}, y,
       [x = SavedTensor(*p.a), z = SavedTensor(*p.b)](const Tensor& dy, Needs needs) -> Grads {
@@ -160,6 +171,12 @@ Tensor div(const Tensor& a, const Tensor& b) {
   const ops::Pair p("div", a, b, true);
   Tensor y = ops::binary("div", BinaryOp::div, *p.a, *p.b);
   if (!needs_grad({*p.a, *p.b})) return y;
+  if (!p.b->requires_grad()) {  // saves the constant divisor alone: the dividend may change
+    return record("div", {*p.a, *p.b}, y,
+                  [z = SavedTensor(*p.b), shape = p.a->shape()](const Tensor& dy) -> Grads {
+                    return {ops::sum_to(dy / z.get(), shape), Tensor()};
+                  });
+  }
   return record(
       "div", {*p.a, *p.b}, y,
       [x = SavedTensor(*p.a), z = SavedTensor(*p.b)](const Tensor& dy, Needs needs) -> Grads {

@@ -41,7 +41,7 @@ Tensor diagonal(const Tensor& x, std::int64_t offset, std::int64_t a, std::int64
   const auto view_of = [&](const Shape& strides, Shape& steps) {
     steps = strides;
     const std::int64_t along = strides[row] + strides[column],
-                       first = length == 0
+                       first = length == 0 || x.numel() == 0
                                    ? 0
                                    : first_row * strides[row] + first_column * strides[column];
     steps.erase(std::max(row, column));

@@ -225,12 +225,6 @@ Labels result_of(const Equation& e, std::string_view text, const std::vector<Lab
 }  // namespace
 
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
-  if (detail::autocasting()) [[unlikely]] {
-    const detail::Autocasted low(detail::Precision::low);
-    std::vector<Tensor> converted;
-    for (const Tensor& t : operands) converted.push_back(low(t));
-    return einsum(equation, converted);
-  }
   if (operands.empty()) throw ArgumentError("einsum: expected at least one operand, got none");
   const Equation e = parse(equation);
   if (e.operands.size() != operands.size())
@@ -239,7 +233,9 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
   int ellipsis = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     ops::check_device("einsum", operands[0], operands[i]);
-    ops::check_dtype("einsum", operands[0], operands[i]);
+    // in an Autocast matmul converts both, and mul takes the wider type
+    if (!detail::autocasting(operands[0].dtype(), operands[i].dtype()))
+      ops::check_dtype("einsum", operands[0], operands[i]);
     const int letters =
                   static_cast<int>(e.operands[i].labels.size()) - (e.operands[i].ellipsis ? 1 : 0),
               more = operands[i].dim() - letters;

@@ -1,6 +1,7 @@
 // Reads elements by index along one dim (gather), and writes them (scatter, scatter_add).
 #include <braid/core/ops/gather.hpp>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/index.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
@@ -144,6 +145,10 @@ Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Sca
 }
 
 Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& src) {
+  if (x.dtype() != src.dtype() && detail::autocasting(x.dtype(), src.dtype())) [[unlikely]] {
+    const detail::Autocasted full(detail::Precision::full);
+    return scatter_add(full(x), dim, index, full(src));
+  }
   return ops::scattered("scatter_add", x, dim, index, src, true);
 }
 

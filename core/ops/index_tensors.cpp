@@ -2,6 +2,7 @@
 // tensors become one index into it. Then gather and scatter along that dim do the work.
 #include <utility>
 
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/compare.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/rearrange.hpp>
@@ -170,6 +171,9 @@ Tensor taken(const char* op, const Sliced& part, const Tensor& view) {
 
 void put(const char* op, const Sliced& to, const Tensor& value, bool add) {
   const Tensor& view = to.view;
+  if (value.dtype() != view.dtype() && braid::detail::autocasting(value.dtype(), view.dtype()))
+      [[unlikely]]
+    return put(op, to, value.to(view.dtype()), add);
   const std::span<const IndexedDims> tensors = to.tensors;
   if (tensors.empty()) {
     const Tensor fit = reversed(fitted(op, value, view.shape()), view.shape(),

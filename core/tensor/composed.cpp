@@ -16,6 +16,8 @@
 #include <braid/core/ops/softmax.hpp>
 #include <braid/core/ops/statistics.hpp>
 
+#include "ops/map.hpp"
+
 namespace braid {
 
 Tensor positive(const Tensor& x) {
@@ -26,16 +28,6 @@ Tensor deg2rad(const Tensor& x) { return x * (M_PI / 180); }
 Tensor rad2deg(const Tensor& x) { return x * (180 / M_PI); }
 Tensor sgn(const Tensor& x) { return sign(x); }
 Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha) { return sub(b, a, alpha); }
-Tensor hypot(const Tensor& a, const Tensor& b) {
-  const Tensor p = abs(a), q = abs(b), most = maximum(p, q).detach();
-  const Tensor scale = where((most == 0) | isinf(most), 1, most);
-  return scale * sqrt(square(p / scale) + square(q / scale));
-}
-Tensor ldexp(const Tensor& a, const Tensor& b) { return a * exp2(b); }
-Tensor logaddexp(const Tensor& a, const Tensor& b) {
-  const Tensor most = maximum(a, b);
-  return where(isinf(most), most, most + log1p(exp(-abs(a - b))));
-}
 Tensor float_power(const Tensor& x, const Tensor& exponent) {
   return pow(x.to(DType::float64), exponent);
 }
@@ -50,11 +42,6 @@ Tensor xlogy(const Scalar& x, const Tensor& y) {
 }
 Tensor isposinf(const Tensor& x) { return isinf(x) & (x > 0); }
 Tensor isneginf(const Tensor& x) { return isinf(x) & (x < 0); }
-Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
-  const Tensor distance = abs(a - b);
-  const Tensor close = (a == b) | (isfinite(distance) & (distance <= abs(b) * rtol + atol));
-  return equal_nan ? close | (isnan(a) & isnan(b)) : close;
-}
 Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf,
                   std::optional<double> neginf) {
   if (!is_floating(x.dtype())) return x.clone();
@@ -63,9 +50,14 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf,
                       : x.dtype() == DType::bfloat16 ? 0x1.fep127
                       : x.dtype() == DType::float32  ? kFloat32Max
                                                      : std::numeric_limits<double>::max();
-  const Tensor finite = masked_fill(masked_fill(x, isposinf(x), posinf.value_or(most)), isneginf(x),
-                                    neginf.value_or(-most));
-  return masked_fill(finite, isnan(x), nan);
+  // float32 and narrower types: rounded as a conversion to float32 rounds
+  const auto fit = [&](double value) {
+    if (x.dtype() == DType::float64 || !(std::abs(value) > kFloat32Max)) return value;
+    return std::copysign(std::abs(value) < 0x1.ffffffp127 ? kFloat32Max : INFINITY, value);
+  };
+  const Tensor finite = masked_fill(masked_fill(x, isposinf(x), fit(posinf.value_or(most))),
+                                    isneginf(x), fit(neginf.value_or(-most)));
+  return masked_fill(finite, isnan(x), fit(nan));
 }
 Tensor round(const Tensor& x, std::int64_t decimals) {
   const double scale = std::pow(10.0, static_cast<double>(decimals < 0 ? -decimals : decimals));
@@ -78,15 +70,23 @@ Tensor glu(const Tensor& x, std::int64_t dim) {
 Tensor hardshrink(const Tensor& x, double lambda) {
   return masked_fill(x, (x >= -lambda) & (x <= lambda), 0);
 }
-Tensor softshrink(const Tensor& x, double lambda) { return x - clamp(x, -lambda, lambda); }
+Tensor softshrink(const Tensor& x, double lambda) {
+  if (!(lambda >= 0)) throw ArgumentError(str("softshrink: expected lambda >= 0, got ", lambda));
+  return masked_fill(x - clamp(x, -lambda, lambda), (x >= -lambda) & (x <= lambda), 0);
+}
 Tensor tanhshrink(const Tensor& x) { return x - tanh(x); }
 Tensor threshold(const Tensor& x, double threshold, double value) {
   return masked_fill(x, x <= threshold, value);
 }
 Tensor prelu(const Tensor& x, const Tensor& weight) {
+  const std::int64_t channels = x.dim() > 1 ? x.shape()[1] : 1;
+  if (weight.dim() > 1 || (weight.numel() != 1 && weight.numel() != channels))
+    throw ShapeError(str("prelu: expected a weight of 1 element or of ", channels,
+                         ", one for each index of dim 1 of ", x.shape(), ", got ", weight.shape()));
   Shape shape = Shape::filled(x.dim(), 1);
-  if (x.dim() > 0) shape[x.dim() > 1 ? 1 : 0] = weight.numel();
-  return where(x > 0, x, weight.reshape(shape) * x);
+  if (x.dim() > 1) shape[1] = weight.numel();
+  const Tensor kept = x > 0;  // what the weight does not multiply must not reach its gradient
+  return where(kept, x, weight.reshape(shape) * masked_fill(x, kept, 0));
 }
 Tensor softmin(const Tensor& x, std::int64_t dim) { return softmax(-x, dim); }
 Tensor log_sigmoid(const Tensor& x) { return logsigmoid(x); }
@@ -94,11 +94,20 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   return group_norm(x, x.size(1), weight, bias, eps);
 }
 Tensor normalize(const Tensor& x, double p, std::int64_t dim, double eps) {
-  return x / clamp_min(norm(x, p, dim, true), eps);
+  return x / clamp_min(norm(x, p, wrap_dim("normalize", dim, x.dim()), true), eps);
 }
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, double eps) {
-  return sum(
-      a / clamp_min(norm(a, 2, dim, true), eps) * (b / clamp_min(norm(b, 2, dim, true), eps)), dim);
+  const char* const op = "cosine_similarity";
+  ops::check_together(op, {&a, &b});
+  const DType dtype = promote(a.dtype(), b.dtype());
+  if (!is_floating(dtype))
+    throw DTypeError(str(op, ": expected floating point, got ", a.dtype(), " and ", b.dtype()));
+  const Shape shape = broadcast_shapes(op, a.shape(), b.shape());
+  const int d = wrap_dim(op, dim, shape.rank());
+  // the lengths are those of the vectors that are multiplied, so after broadcasting
+  const Tensor x = a.to(dtype).expand(shape), y = b.to(dtype).expand(shape);
+  return sum(x / clamp_min(norm(x, 2, d, true), eps) * (y / clamp_min(norm(y, 2, d, true), eps)),
+             d);
 }
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
   return norm(a - b + eps, p, -1, keepdim);
@@ -116,43 +125,34 @@ Tensor nanmean(const Tensor& x, const IntList& dims, bool keepdim) {
 }
 std::tuple<Tensor, Tensor> std_mean(const Tensor& x, const IntList& dims, double correction,
                                     bool keepdim) {
-  const VarMean y = var_mean(x, dims, correction, keepdim);
-  return {sqrt(y.var), y.mean};
+  return {detail::std(x, dims, correction, keepdim), mean(x, dims, keepdim)};
 }
 Tensor diff(const Tensor& x, std::int64_t n, std::int64_t dim) {
+  if (n < 0) throw ArgumentError(str("diff: expected n >= 0, got ", n));
+  if (x.dim() == 0) throw ShapeError("diff: expected at least one dimension, got a scalar");
+  const int d = wrap_dim("diff", dim, x.dim());
+  if (n == 0) return x.clone();
   Tensor y = x;
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t size = y.size(dim);
-    const Tensor a = y.slice(dim, 1, size), b = y.slice(dim, 0, size > 0 ? size - 1 : 0);
+    const std::int64_t size = y.shape()[d];
+    if (size == 0) return y.clone();
+    const Tensor a = y.slice(d, 1, size), b = y.slice(d, 0, size - 1);
     y = y.dtype() == DType::bool_ ? logical_xor(a, b) : a - b;
   }
   return y;
 }
 ValuesIndices kthvalue(const Tensor& x, std::int64_t k, std::int64_t dim, bool keepdim) {
-  const ValuesIndices all = sort(x, dim);
+  const int d = wrap_dim("kthvalue", dim, x.dim());
+  const std::int64_t size = x.dim() == 0 ? 1 : x.shape()[d];
+  if (k < 1 || k > size) throw IndexError(str("kthvalue: expected k in [1, ", size, "], got ", k));
+  const ValuesIndices all = sort(x, d);
+  if (x.dim() == 0) return all;
   const auto chosen = [&](const Tensor& t) {
-    return keepdim ? t.narrow(dim, k - 1, 1) : t.select(dim, k - 1);
+    return keepdim ? t.narrow(d, k - 1, 1) : t.select(d, k - 1);
   };
-  if (k < 1) (void)x.select(dim, x.size(dim));  // throws IndexError, as for a k that is too large
   return {chosen(all.values), chosen(all.indices)};
 }
 Tensor msort(const Tensor& x) { return sort(x, 0).values; }
-// beta x + alpha times a product of a and b
-#define BRAID_ADDED(name, product)                                                   \
-  Tensor name(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta, \
-              const Scalar& alpha) {                                                 \
-    return add(x * beta, product, alpha);                                            \
-  }
-BRAID_ADDED(addmm, mm(a, b))
-BRAID_ADDED(addmv, mv(a, b))
-BRAID_ADDED(addr, outer(a, b))
-BRAID_ADDED(baddbmm, bmm(a, b))
-BRAID_ADDED(addbmm, sum(bmm(a, b), 0))
-#undef BRAID_ADDED
-Tensor inner(const Tensor& a, const Tensor& b) {
-  return a.dim() == 0 || b.dim() == 0 ? a * b : tensordot(a, b, IntList(-1), IntList(-1));
-}
-Tensor vdot(const Tensor& a, const Tensor& b) { return dot(a, b); }
 Tensor fliplr(const Tensor& x) { return flip(x, 1); }
 Tensor flipud(const Tensor& x) { return flip(x, 0); }
 Tensor tile(const Tensor& x, const IntList& times) {
@@ -169,7 +169,10 @@ Tensor diagflat(const Tensor& x, std::int64_t offset) { return diag(x.reshape(-1
 Tensor narrow_copy(const Tensor& x, std::int64_t dim, std::int64_t start, std::int64_t length) {
   return x.narrow(dim, start, length).clone();
 }
-Tensor take(const Tensor& x, const Tensor& index) { return x.reshape(-1)[index]; }
+Tensor take(const Tensor& x, const Tensor& index) {
+  ops::check_index("take", x, index);
+  return x.reshape(-1)[index];
+}
 Tensor argwhere(const Tensor& x) { return nonzero(x); }
 bool is_nonzero(const Tensor& x) { return static_cast<bool>(x); }
 bool is_same_size(const Tensor& a, const Tensor& b) { return a.shape() == b.shape(); }

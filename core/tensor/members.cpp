@@ -21,13 +21,14 @@
 namespace braid {
 
 namespace {
+DType common_type(const Tensor& a, const Tensor& b) { return promote(a.dtype(), b.dtype()); }
+DType common_type(const Tensor& a, const Scalar& b) { return promote(a.dtype(), b); }
 template <class B> Tensor divided(const Tensor& a, const B& b, std::string_view rounding_mode) {
   if (rounding_mode == "floor") return floor_divide(a, b);
   if (rounding_mode != "trunc")
     throw ArgumentError(
         str("div: expected the rounding mode \"floor\" or \"trunc\", got \"", rounding_mode, '"'));
-  const Tensor whole = fmod(a, b);  // its dtype is that of the result
-  return is_floating(whole.dtype()) ? trunc(a / b) : floor_divide(a - whole, b);
+  return is_floating(common_type(a, b)) ? trunc(a / b) : floor_divide(a - fmod(a, b), b);
 }
 }  // namespace
 Tensor div(const Tensor& a, const Tensor& b, std::string_view rounding_mode) {

@@ -23,6 +23,13 @@ const std::vector<Op>& low_ops() {
       {"tensordot", [](T x, T w) { return tensordot(x, w, 1); }},
       {"tensordot over dims", [](T x, T w) { return tensordot(x, w, {0}, {0}); }},
       {"einsum", [](T x, T w) { return einsum("ij,jk->ik", {x, w}); }},
+      {"einsum of a vector", [](T x, T w) { return einsum("ij,j->i", {x, w[0]}); }},
+      {"addmm", [](T x, T w) { return addmm(x, x, w); }},
+      {"addmv", [](T x, T w) { return addmv(x[0], x, w[0]); }},
+      {"addr", [](T x, T w) { return addr(x, x[0], w[0]); }},
+      {"baddbmm", [](T x, T w) { return baddbmm(x, x.unsqueeze(0), w.unsqueeze(0)); }},
+      {"addbmm", [](T x, T w) { return addbmm(x, x.unsqueeze(0), w.unsqueeze(0)); }},
+      {"inner", [](T x, T w) { return inner(x, w); }},
       {"linear", [](T x, T w) { return linear(x, w, w[0]); }},
       {"linear_relu", [](T x, T w) { return linear_relu(x, w, w[0]); }},
       {"conv1d", [](T x, T w) { return conv1d(x.unsqueeze(0), w.unsqueeze(2)); }},
@@ -125,6 +132,64 @@ TEST_CASE("autocast: all other ops keep the dtype, or take the wider one", "[aut
   CHECK(cat({low, full}).dtype() == DType::float32);
   const Tensor whole = ones({2, 2}, {.device = here(), .dtype = DType::int64});
   CHECK(matmul(whole, whole).dtype() == DType::int64);
+}
+
+TEST_CASE("autocast: einsum lowers products of matrices alone", "[autocast]") {
+  const Tensor low = of_type({4, 4}, DType::bfloat16, 1), full = of_type({4, 4}, DType::float32, 2);
+  const Autocast guard;
+  for (const char* equation : {"ij->j", "ii->", "ij->ji"}) {
+    INFO(equation);
+    CHECK(einsum(equation, {full}).dtype() == DType::float32);
+    CHECK(einsum(equation, {low}).dtype() == DType::bfloat16);
+  }
+  for (const char* equation : {"ij,ij->ij", "ij,kl->ijkl"}) {
+    INFO(equation);
+    CHECK(einsum(equation, {full, full}).dtype() == DType::float32);
+    CHECK(einsum(equation, {low, full}).dtype() == DType::float32);
+    CHECK(einsum(equation, {low, low}).dtype() == DType::bfloat16);
+  }
+  CHECK_THROWS_AS((void)einsum("ij,ij->ij", {full, full.to(DType::float64)}), DTypeError);
+}
+
+TEST_CASE("autocast: a dtype that the caller names is that of the result", "[autocast]") {
+  const Tensor x = of_type({4, 4}, DType::float32, 1);
+  const auto check = [&] {
+    for (const DType t : {DType::float16, DType::bfloat16, DType::float32, DType::float64}) {
+      INFO(str(t));
+      CHECK(softmax(x, -1, t).dtype() == t);
+      CHECK(log_softmax(x, 0, t).dtype() == t);
+      CHECK(sum(x, t).dtype() == t);
+      CHECK(sum(x, {0}, true, t).dtype() == t);
+      CHECK(mean(x, t).dtype() == t);
+      CHECK(norm(x, 2, t).dtype() == t);
+      CHECK(norm(x, 2, {0}, false, t).dtype() == t);
+    }
+    for (const DType t : {DType::int32, DType::int64, DType::uint8, DType::bool_})
+      CHECK(sum(x, t).dtype() == t);
+    CHECK(sum(full({3}, 100, {.device = here()}), DType::uint8).item<std::int64_t>() == 44);
+    CHECK(sum(ones({3}, {.device = here()}), DType::bool_).item<bool>());
+  };
+  check();
+  const Autocast guard;
+  check();
+}
+
+TEST_CASE("autocast: values that are written by index", "[autocast]") {
+  const Tensor low = of_type({2, 2}, DType::bfloat16, 1), full = of_type({2, 2}, DType::float32, 2),
+               index = zeros({2, 2}, {.device = here(), .dtype = DType::int64});
+  const auto calls = [&] { (void)scatter_add(full, 0, index, low); };
+  CHECK_THROWS_AS(calls(), DTypeError);
+  const Autocast guard;
+  const Tensor want = scatter_add(full, 0, index, low.to(DType::float32));
+  CHECK_SAME_BITS(scatter_add(full, 0, index, low), want);
+  CHECK(scatter_add(low, 0, index, full).dtype() == DType::float32);
+  CHECK(scatter_add(low, 0, index, low).dtype() == DType::bfloat16);
+  CHECK_THROWS_AS((void)scatter_add(full, 0, index, low.to(DType::float64)), DTypeError);
+  const Tensor y = full.clone(), rows = index[0].slice(0, 0, 1);
+  y.index_put_({rows}, low[1]);
+  CHECK_SAME_BITS(y[0], low[1].to(DType::float32));
+  CHECK(low.index_put({rows}, full[1]).dtype() == DType::bfloat16);
+  CHECK_THROWS_AS(y.index_put_({rows}, low[1].to(DType::float64)), DTypeError);
 }
 
 TEST_CASE("autocast: guards nest, and end with their scope", "[autocast]") {

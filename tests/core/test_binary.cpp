@@ -241,4 +241,28 @@ TEST_CASE("functions: integers divide and are left with remainders as Python's d
   }
 }
 
+TEST_CASE("binary: a product or a quotient with a constant saves the constant alone",
+          "[binary][gradients]") {
+  const Tensor constant = full({3}, 4.0), number = full({}, 4.0);
+  const auto gradient = [](const std::function<Tensor(T)>& f, bool change) {
+    const Tensor x = full({2, 3}, 3.0).requires_grad_(), u = x * 1, y = f(u);
+    if (change) u.add_(1);
+    y.sum().backward();
+    return list(x.grad());
+  };
+  const std::function<Tensor(T)> functions[] = {
+      [&](T u) { return u * constant; }, [&](T u) { return constant * u; },
+      [&](T u) { return u * number; }, [&](T u) { return u / constant; }};
+  for (const auto& f : functions) CHECK(gradient(f, true) == gradient(f, false));
+  CHECK(gradient(functions[1], true) == List{4, 4, 4, 4, 4, 4});
+  CHECK_THROWS_AS(gradient([&](T u) { return constant / u; }, true), AutogradError);
+  CHECK_THROWS_AS(gradient([](T u) { return u * u; }, true), AutogradError);
+  const Tensor small = ones({3}).requires_grad_();  // broadcasting: the gradient is summed
+  (small * full({2, 3}, 5.0)).sum().backward();
+  (full({2, 3}, 5.0) * small).sum().backward();
+  (small / full({2, 3}, 5.0)).sum().backward();
+  CHECK(list(small.grad())[0] == Approx(20.4));
+  CHECK(small.grad().shape() == Shape{3});
+}
+
 }  // namespace braid::test::on_device

@@ -205,4 +205,18 @@ TEST_CASE("views: what lies channels last is viewed by reshape alone, and the te
   CHECK(y.reshape({2, -1}).shape() == Shape{2, 20});
 }
 
+TEST_CASE("views: diagonals of a tensor without elements", "[views]") {
+  const Tensor x = zeros({2, 3, 0});
+  check_shapes({{x.diagonal(), {0, 2}},
+                {x.diagonal(-1), {0, 1}},
+                {x.diagonal(-2), {0, 0}},
+                {x.diagonal(2), {0, 1}},
+                {x.diagonal(5), {0, 0}},
+                {x.diagonal(1, 0, 2), {3, 0}},
+                {x.diagonal(-1, 1, 2), {2, 0}}});
+  const Tensor w = zeros({2, 3, 0}).requires_grad_();
+  w.diagonal(-1).sum().backward();
+  CHECK(w.grad().shape() == Shape{2, 3, 0});
+}
+
 }  // namespace braid::test::on_device

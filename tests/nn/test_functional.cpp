@@ -186,6 +186,9 @@ TEST_CASE("functional: LibTorch's options are the function's own", "[nn][functio
                     {.reduction = Reduction::sum, .ignore_index = 2, .label_smoothing = 0.1}));
   CHECK_SAME_BITS(F::kl_div(o.a, square(o.b), F::KLDivFuncOptions().reduction(kBatchMean)),
                   kl_div(o.a, square(o.b), {.batch_mean = true}));
+  CHECK_SAME_BITS(
+      F::kl_div(o.a, square(o.b), F::KLDivFuncOptions().reduction(kBatchMean).reduction(kSum)),
+      kl_div(o.a, square(o.b), {.reduction = Reduction::sum}));
   CHECK_SAME_BITS(F::mse_loss(o.a, o.b, F::MSELossFuncOptions(kNone)), square(o.a - o.b));
   CHECK_SAME_BITS(F::smooth_l1_loss(o.a, o.b, F::SmoothL1LossFuncOptions().beta(0.5)),
                   smooth_l1_loss(o.a, o.b, {.beta = 0.5}));

@@ -9,21 +9,26 @@ namespace braid {
 /// While it exists, ops of its thread, and of the threads that it divides its work over, choose
 /// their precision by themselves:
 ///
-/// 16 bits   matmul and what is made of it (mm, bmm, mv, dot, tensordot, einsum), linear,
-///           linear_relu, conv1d, conv2d and their transposes, scaled_dot_product_attention
+/// 16 bits   matmul and what is made of it (mm, bmm, mv, dot, tensordot, inner, addmm, addmv,
+///           baddbmm, addbmm, and the products in einsum), addr, linear, linear_relu, conv1d,
+///           conv2d and their transposes, scaled_dot_product_attention
 /// float32   softmax, log_softmax, softplus, every loss, batch_norm, layer_norm, rms_norm,
-///           group_norm, exp, expm1, exp2, the logarithms, pow, rsqrt, reciprocal, tan and the
-///           other trigonometric and hyperbolic functions but sin, cos and tanh, erf and erfc, sum,
-///           prod, cumsum, cumprod, norm, logsumexp, lstm, gru and the other recurrent layers
-/// Others    the dtype of their arguments; where these differ, the wider one
+///           group_norm, exp, expm1, exp2, the logarithms, pow, rsqrt, reciprocal, the
+///           trigonometric and hyperbolic functions of one tensor but sin, cos and tanh, erf and
+///           erfc, sum, prod, cumsum, cumprod, norm, logsumexp, lstm, gru and the other recurrent
+///           layers; not where the caller names a dtype, as in softmax(x, -1, kFloat16)
+/// Others    the dtype of their arguments; where these differ, the wider one, in scatter_add too
 ///
 /// Arguments are converted, and the gradients back, so parameters and their gradients stay float32.
 /// Tensors of float64 and integers are left alone. In-place ops, and functions that a tensor is
-/// given to write into, keep the dtype that they find. backward() runs without it.
+/// given to write into, keep the dtype that they find; index_put_ converts the values to it.
+/// backward() runs without it.
 /// With float16 use a GradScaler: small gradients would become 0.
 ///
 /// Throws    DTypeError unless dtype is float16 or bfloat16
-/// Source    Micikevicius et al. 2018, Mixed Precision Training; the lists are PyTorch's
+/// Source    Micikevicius et al. 2018, Mixed Precision Training; the lists are PyTorch's for
+///           CUDA. But dot and tensordot of float32 compute in 16 bits here, einsum without a
+///           matrix product keeps the dtype, and more functions are in the second list
 ///
 ///     const Tensor loss = [&] {
 ///       const Autocast guard(DType::bfloat16);

@@ -13,6 +13,12 @@ namespace braid::detail {
 
 [[nodiscard]] inline bool autocasting() noexcept { return thread_state().autocast.has_value(); }
 
+/// Whether an Autocast may convert tensors of both dtypes, so that they may differ.
+[[nodiscard]] inline bool autocasting(DType a, DType b) noexcept {
+  return autocasting() && is_floating(a) && a != DType::float64 && is_floating(b) &&
+         b != DType::float64;
+}
+
 enum class Precision : std::uint8_t {
   low,  ///< the 16-bit type of the Autocast
   full  ///< float32

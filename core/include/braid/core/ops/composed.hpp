@@ -16,11 +16,15 @@ namespace braid {
 [[nodiscard]] Tensor sgn(const Tensor& x);
 /// b - alpha a.
 [[nodiscard]] Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
-/// √(a² + b²), without overflow.
+/// √(a² + b²), without overflow. Infinite if a or b is, even if the other is NaN.
+///
+/// Gradient  dy a / y and dy b / y, 0 where y is 0
 [[nodiscard]] Tensor hypot(const Tensor& a, const Tensor& b);
-/// a 2^b.
+/// a 2^b. Whole exponents leave a floating point a in its dtype.
 [[nodiscard]] Tensor ldexp(const Tensor& a, const Tensor& b);
 /// log(e^a + e^b), without overflow.
+///
+/// Gradient  dy sigmoid(a - b) and dy sigmoid(b - a)
 [[nodiscard]] Tensor logaddexp(const Tensor& a, const Tensor& b);
 /// pow in float64.
 [[nodiscard]] Tensor float_power(const Tensor& x, const Tensor& exponent);
@@ -30,11 +34,13 @@ namespace braid {
 [[nodiscard]] Tensor isposinf(const Tensor& x);
 [[nodiscard]] Tensor isneginf(const Tensor& x);
 /// |a - b| <= atol + rtol |b|, elementwise; an infinity is close only to itself, and NaN to nothing
-/// unless equal_nan is set.
+/// unless equal_nan is set. Integers and bools are compared in float64; without tolerances exactly.
+///
+/// Throws    ArgumentError for a tolerance below 0
 [[nodiscard]] Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5,
                              double atol = 1e-8, bool equal_nan = false);
 /// NaN becomes `nan`, infinities become the numbers given, by default the largest and the smallest
-/// of x's dtype.
+/// of x's dtype. A number that is too large for the dtype becomes infinite.
 [[nodiscard]] Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = {},
                                 std::optional<double> neginf = {});
 
@@ -53,13 +59,16 @@ namespace braid {
 [[nodiscard]] Tensor glu(const Tensor& x, std::int64_t dim = -1);
 /// 0 where -lambda <= x <= lambda, else x.
 [[nodiscard]] Tensor hardshrink(const Tensor& x, double lambda = 0.5);
-/// x moved by lambda towards 0; 0 where -lambda <= x <= lambda.
+/// x moved by lambda towards 0; 0 where -lambda <= x <= lambda, and so is the gradient.
+///
+/// Throws    ArgumentError for lambda < 0
 [[nodiscard]] Tensor softshrink(const Tensor& x, double lambda = 0.5);
 [[nodiscard]] Tensor tanhshrink(const Tensor& x);
 /// `value` where x <= threshold, else x.
 [[nodiscard]] Tensor threshold(const Tensor& x, double threshold, double value);
-/// x where x > 0, else weight x. The weight has one element, or one for each index of dim 1 (dim 0
-/// of a vector).
+/// x where x > 0, else weight x. The weight has one element, or one for each index of dim 1.
+///
+/// Throws    ShapeError for another weight
 [[nodiscard]] Tensor prelu(const Tensor& x, const Tensor& weight);
 [[nodiscard]] Tensor softmin(const Tensor& x, std::int64_t dim = -1);
 [[nodiscard]] Tensor log_sigmoid(const Tensor& x);
@@ -71,7 +80,7 @@ namespace braid {
 /// x / max(‖x‖_p, eps) along dim.
 [[nodiscard]] Tensor normalize(const Tensor& x, double p = 2, std::int64_t dim = 1,
                                double eps = 1e-12);
-/// Σ a b / (max(‖a‖, eps) max(‖b‖, eps)) along dim.
+/// Σ a b / (max(‖a‖, eps) max(‖b‖, eps)) along dim, of a and b broadcast to one shape.
 [[nodiscard]] Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim = 1,
                                        double eps = 1e-8);
 /// ‖a - b + eps‖_p along the last dim.
@@ -89,13 +98,25 @@ namespace braid {
 [[nodiscard]] Tensor nanmean(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 [[nodiscard]] std::tuple<Tensor, Tensor> std_mean(const Tensor& x, const IntList& dims = {},
                                                   double correction = 1, bool keepdim = false);
-/// The differences of neighbours along dim, n times in a row.
+/// The differences of neighbours along dim, n times in a row; with n = 0 a copy.
+///
+/// Throws    ArgumentError for n < 0; ShapeError for a scalar
 [[nodiscard]] Tensor diff(const Tensor& x, std::int64_t n = 1, std::int64_t dim = -1);
+/// The k-th smallest element along dim and its index; k counts from 1. A scalar has one.
+///
+/// Throws    IndexError for another k
 [[nodiscard]] ValuesIndices kthvalue(const Tensor& x, std::int64_t k, std::int64_t dim = -1,
                                      bool keepdim = false);
 [[nodiscard]] Tensor msort(const Tensor& x);
 
-// ---- products, with beta times x added to alpha times the product
+// ---- products
+/// beta x + alpha (a product of a and b): of matrices, of a matrix and a vector, the outer product
+/// of vectors, of each pair of a batch, and the sum of these. With beta = 0 the values of x are
+/// ignored, even NaN, and with alpha = 0 those of the product; their gradients are 0 then.
+///
+/// Shapes    x broadcasts to the product's shape, which is that of the result
+/// Types     one for all three; addr promotes. With integers beta and alpha must be whole
+/// Throws    ShapeError; DTypeError
 [[nodiscard]] Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b,
                            const Scalar& beta = 1, const Scalar& alpha = 1);
 [[nodiscard]] Tensor addmv(const Tensor& x, const Tensor& a, const Tensor& b,
@@ -106,7 +127,7 @@ namespace braid {
                              const Scalar& beta = 1, const Scalar& alpha = 1);
 [[nodiscard]] Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b,
                             const Scalar& beta = 1, const Scalar& alpha = 1);
-/// Sums of products over the last dims of both.
+/// Sums of products over the last dims of both, which have one size; a scalar multiplies.
 [[nodiscard]] Tensor inner(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor vdot(const Tensor& a, const Tensor& b);
 
@@ -123,7 +144,7 @@ namespace braid {
 [[nodiscard]] Tensor diagflat(const Tensor& x, std::int64_t offset = 0);
 [[nodiscard]] Tensor narrow_copy(const Tensor& x, std::int64_t dim, std::int64_t start,
                                  std::int64_t length);
-/// The elements of x in row-major order, at the indices.
+/// The elements of x in row-major order, at the indices, which are int64.
 [[nodiscard]] Tensor take(const Tensor& x, const Tensor& index);
 
 /// nonzero.

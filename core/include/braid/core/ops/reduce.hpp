@@ -15,11 +15,10 @@ namespace braid {
 ///     sum(ones({2, 3}));             // 6
 ///     sum(ones({2, 3}), {0}, true);  // [1, 3]
 [[nodiscard]] Tensor sum(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
-/// The same of x.to(dtype).
-[[nodiscard]] inline Tensor sum(const Tensor& x, const IntList& dims, bool keepdim, DType dtype) {
-  return sum(x.to(dtype), dims, keepdim);
-}
-[[nodiscard]] inline Tensor sum(const Tensor& x, DType dtype) { return sum(x.to(dtype)); }
+/// The same of x.to(dtype). The result has that dtype, inside of an Autocast too; sums of integers
+/// wrap around in it.
+[[nodiscard]] Tensor sum(const Tensor& x, const IntList& dims, bool keepdim, DType dtype);
+[[nodiscard]] Tensor sum(const Tensor& x, DType dtype);
 /// The mean over the dims. The mean of nothing is NaN.
 ///
 /// Gradient  dy / n, expanded

@@ -16,12 +16,8 @@ namespace braid {
 ///
 /// Gradient  dx = dy - exp(y) Σ dy
 [[nodiscard]] Tensor log_softmax(const Tensor& x, std::int64_t dim = -1);
-/// The same of x.to(dtype).
-[[nodiscard]] inline Tensor softmax(const Tensor& x, std::int64_t dim, DType dtype) {
-  return softmax(x.to(dtype), dim);
-}
-[[nodiscard]] inline Tensor log_softmax(const Tensor& x, std::int64_t dim, DType dtype) {
-  return log_softmax(x.to(dtype), dim);
-}
+/// The same of x.to(dtype). The result has that dtype, inside of an Autocast too.
+[[nodiscard]] Tensor softmax(const Tensor& x, std::int64_t dim, DType dtype);
+[[nodiscard]] Tensor log_softmax(const Tensor& x, std::int64_t dim, DType dtype);
 
 }  // namespace braid

@@ -58,14 +58,10 @@ template <std::same_as<bool> Keep = bool>
 ///     norm(x, 1, {1});  // the sum of |x| of each row
 [[nodiscard]] Tensor norm(const Tensor& x, double p = 2, const IntList& dims = {},
                           bool keepdim = false);
-/// The same of x.to(dtype).
-[[nodiscard]] inline Tensor norm(const Tensor& x, double p, const IntList& dims, bool keepdim,
-                                 DType dtype) {
-  return norm(x.to(dtype), p, dims, keepdim);
-}
-[[nodiscard]] inline Tensor norm(const Tensor& x, double p, DType dtype) {
-  return norm(x.to(dtype), p);
-}
+/// The same of x.to(dtype). The result has that dtype, inside of an Autocast too.
+[[nodiscard]] Tensor norm(const Tensor& x, double p, const IntList& dims, bool keepdim,
+                          DType dtype);
+[[nodiscard]] Tensor norm(const Tensor& x, double p, DType dtype);
 /// Deleted: in norm(x, {1}) the 1 could be p or a dim. Write norm(x, 1) or norm(x, 2, {1}).
 Tensor norm(const Tensor& x, std::initializer_list<std::int64_t> p_or_dims,
             bool keepdim = false) = delete;

@@ -137,14 +137,19 @@ BRAID_SETTER(BinaryCrossEntropyWithLogitsFuncOptions, Tensor, weight)
 BRAID_SETTER(BinaryCrossEntropyWithLogitsFuncOptions, Tensor, pos_weight)
 }
 ;
-BRAID_LOSS_OPTIONS(KLDivFuncOptions, KlDivOptions)
-KLDivFuncOptions& reduction(BatchMean) {
-  batch_mean = true;
-  return *this;
-}
-BRAID_SETTER(KLDivFuncOptions, bool, log_target)
-}
-;
+struct KLDivFuncOptions : KlDivOptions {
+  using Base = KlDivOptions;
+  KLDivFuncOptions& reduction(Reduction value) {
+    Base::reduction = value;
+    batch_mean = false;
+    return *this;
+  }
+  KLDivFuncOptions& reduction(BatchMean) {
+    batch_mean = true;
+    return *this;
+  }
+  BRAID_SETTER(KLDivFuncOptions, bool, log_target)
+};
 BRAID_LOSS_OPTIONS(PoissonNLLLossFuncOptions, PoissonNllOptions)
 BRAID_SETTER(PoissonNLLLossFuncOptions, bool, log_input)
 BRAID_SETTER(PoissonNLLLossFuncOptions, bool, full)
