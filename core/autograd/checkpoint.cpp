@@ -16,7 +16,16 @@ struct Expected {
   Shape shape;
   DType dtype;
   Device device;
+  const TensorImpl* leaf;  // to compare; null if it is not a leaf that requires a gradient
+  std::uint64_t version;
 };
+
+[[noreturn]] void changed(const Tensor& t, std::uint64_t version) {
+  throw AutogradError(str("checkpoint: expected arguments and parameters unchanged until backward, "
+                          "got one of shape ",
+                          t.shape(), " changed in place (version ", version, " before, ",
+                          t.version(), " now)"));
+}
 
 class CheckpointFrame;
 
@@ -29,6 +38,7 @@ struct Run {
 };
 thread_local Run* run = nullptr;
 thread_local std::shared_ptr<const void> surroundings;  // that functions may refer to
+thread_local std::shared_ptr<ThreadContext> second_context;  // of second calls
 
 /// Sets the thread's run while it exists.
 class RunScope {
@@ -64,7 +74,8 @@ class CheckpointFrame final : public autograd::Recomputed {
 
   /// Notes that the first call saves such a tensor; returns its number.
   std::uint32_t expect(const Tensor& t) {
-    expected_.push_back({t.shape(), t.dtype(), t.device()});
+    const bool leaf = t.id()->requires_grad && !t.id()->grad_fn;
+    expected_.push_back({t.shape(), t.dtype(), t.device(), leaf ? t.id() : nullptr, t.version()});
     return static_cast<std::uint32_t>(expected_.size() - 1);
   }
 
@@ -77,12 +88,20 @@ class CheckpointFrame final : public autograd::Recomputed {
                                 first.shape, " on ", first.device, " as tensor ", next_,
                                 " again, got ", t.dtype(), " ", t.shape(), " on ", t.device(),
                                 "; it must compute the same in both calls"));
+      if (first.leaf == t.id() && first.version != t.version()) changed(t, first.version);
       tensors_[next_] = history ? t : t.detach();
     }
     ++next_;
   }
 
+  /// Notes that the first call has ended.
+  void finish() noexcept { finished_ = true; }
+
   Tensor take(std::uint32_t index, bool history) override {
+    if (!finished_)
+      throw AutogradError(
+          "checkpoint: expected a function that computes no gradients of its own results (grad, "
+          "backward), got one that does; compute them outside of checkpoint");
     const std::lock_guard lock(mutex_);
     if (tensors_.empty() || !tensors_[index].defined() || (history && !history_)) compute(history);
     return std::move(tensors_[index]);
@@ -99,13 +118,14 @@ class CheckpointFrame final : public autograd::Recomputed {
       ThreadState state = state_;
       state.grad_enabled = true;
       state.streams = thread_state().streams;
-      state.context = nullptr;
+      state.context = context_.get();
       struct Restore {
         ThreadState before;
         ~Restore() { thread_state() = before; }
       } const restore{std::exchange(thread_state(), state)};
       const RandomScope random(random_.first, random_.part, random_.seed);
       const KeepForCheckpoint keep(surroundings_);
+      const ContextForCheckpoint context(context_);
       Run mine{this, true, history, true};
       const RunScope scope(mine);
       again_();
@@ -121,13 +141,14 @@ class CheckpointFrame final : public autograd::Recomputed {
 
   std::function<void()> again_;
   std::shared_ptr<const void> surroundings_ = surroundings;
+  std::shared_ptr<ThreadContext> context_ = second_context;
   ThreadState state_;  // of the first call; its pointers are not used
   RandomStart random_;
   std::mutex mutex_;  // nodes of several devices may ask at the same time
   std::vector<Expected> expected_;
   std::vector<Tensor> tensors_;
   std::size_t next_ = 0;
-  bool history_ = false;
+  bool history_ = false, finished_ = false;
 };
 
 }  // namespace
@@ -147,6 +168,7 @@ struct CheckpointScope::State {
       random.emplace(frame->random().first, frame->random().part, frame->random().seed);
   }
   ~State() {
+    frame->finish();
     if (random) skip_random_streams(random->used());
   }
 };
@@ -158,6 +180,23 @@ CheckpointScope::~CheckpointScope() = default;
 KeepForCheckpoint::KeepForCheckpoint(std::shared_ptr<const void> object) noexcept
     : before_(std::exchange(surroundings, std::move(object))) {}
 KeepForCheckpoint::~KeepForCheckpoint() { surroundings = std::move(before_); }
+
+ContextForCheckpoint::ContextForCheckpoint(std::shared_ptr<ThreadContext> context) noexcept
+    : before_(std::exchange(second_context, std::move(context))) {}
+ContextForCheckpoint::~ContextForCheckpoint() { second_context = std::move(before_); }
+
+KeptVersions::KeptVersions(const tree::Flat& kept) {
+  for (const tree::Leaf& leaf : kept.leaves) {
+    Tensor& t = *leaf.tensor;
+    if (!t.defined() || leaf.kind == tree::Kind::buffer) continue;
+    if (leaf.kind == tree::Kind::tensor && t.id()->base) t = without_base(t);
+    tensors_.emplace_back(t, t.version());
+  }
+}
+void KeptVersions::check() const {
+  for (const auto& [t, version] : tensors_)
+    if (t.version() != version) changed(t, version);
+}
 
 Tensor KeptTensor::get() const {
   Tensor t = saved_.get();

@@ -9,14 +9,22 @@
 namespace braid::detail {
 namespace {
 
-/// The inputs as they are given to f: tensors that require a gradient. Without create_graph they
-/// are leaves of their own, so that the graph ends there.
+/// Returns another tensor with the memory of x, and x's gradient.
+Tensor alias(const Tensor& x) {
+  const GradMode on(true);
+  return record("view", {x}, make_view(x, x.shape(), x.strides(), x.storage_offset()),
+                [](const Tensor& dy) -> Grads { return {dy}; });
+}
+
+/// The inputs as they are given to f: tensors that require a gradient, each a tensor of its own, so
+/// that one given twice is two inputs. Without create_graph they are leaves, so that the graph ends
+/// there.
 std::vector<Tensor> followed(const char* op, const std::vector<Tensor>& inputs, bool create_graph) {
   std::vector<Tensor> out;
   for (const Tensor& x : inputs) {
     if (!is_floating(x.dtype()))
       throw DTypeError(str(op, ": expected floating-point inputs, got ", x.dtype()));
-    out.push_back(create_graph && x.requires_grad() ? x : x.detach().requires_grad_());
+    out.push_back(create_graph && x.requires_grad() ? alias(x) : x.detach().requires_grad_());
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "engine.hpp"
 #include "ops/common.hpp"
 
 namespace braid {
@@ -100,9 +101,11 @@ namespace detail {
 void be_view_of(TensorImpl& view, TensorImpl& parent) noexcept {
   const ViewKind kind = parent.view_kind == ViewKind::none ? ViewKind::view : parent.view_kind;
   view.view_kind = grad_enabled() ? kind : ViewKind::no_grad;
-  if (!grad_enabled() || kind == ViewKind::no_grad || !is_floating(view.dtype)) return;
+  if (!is_floating(view.dtype)) return;
   if (parent.view_kind == ViewKind::many && !parent.base) return;
   TensorImpl& base = follows_base(parent) ? *parent.base : parent;
+  // what backward makes of gradients holds nothing, so that the engine can add to them in place
+  if (!grad_enabled() && !base.grad_fn && !base.requires_grad && running_node()) return;
   view.base = Ref<TensorImpl>(&base);
   view.history.store(base.history.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
@@ -118,29 +121,31 @@ void be_one_of_many(const Tensor& y) noexcept {
 }
 
 void follow_base(TensorImpl& view) {
+  // A view that no longer follows its base counts the changes of its own graph, for its views.
+  if (!follows_base(view)) return;
   // Several threads may read one view. In a program without races none of them changes the base.
-  static std::mutex mutex;
-  Ref<autograd::Node> old;  // destroyed after the mutex is released
-  const std::lock_guard lock(mutex);
-  TensorImpl& base = *view.base;
+  const Tensor whole(view.base);
+  const bool recorded = whole.requires_grad();  // the base may follow another tensor
+  const TensorImpl& base = *view.base;
   const std::uint64_t now = base.history.load(std::memory_order_acquire);
-  if (view.history.load(std::memory_order_relaxed) == now) return;
-  if (follows_base(view) && !view.requires_grad) {
-    const Tensor whole{Ref<TensorImpl>(&base)};
-    Ref<autograd::Node> node;
-    if (whole.requires_grad()) {
-      const Tensor* const input = &whole;
-      const Placed placed(base, view);
-      if (view.numel > 1 && !ops::has_own_elements(placed.once(), view.strides))
-        throw AutogradError(
-            str("as_strided: expected views whose elements each have their own memory, or that "
-                "expand made, of a tensor that was changed in place, got shape ",
-                view.shape, ", strides ", view.strides));
-      auto f = [p = placed](const Tensor& dy) -> Grads { return {put_part(p, dy)}; };
-      node = Ref<autograd::Node>(
-          new NodeOf<decltype(f)>("as_strided", view.device, 1, {&input, 1}, std::move(f)));
-    }
-    old = std::exchange(view.grad_fn, std::move(node));
+  Ref<autograd::Node> node;  // made before the mutex is locked: that may call a program's function
+  if (recorded && !view.requires_grad) {
+    const Tensor* const input = &whole;
+    const Placed placed(base, view);
+    if (view.numel > 1 && !ops::has_own_elements(placed.once(), view.strides))
+      throw AutogradError(
+          str("as_strided: expected views whose elements each have their own memory, or that "
+              "expand made, of a tensor that was changed in place, got shape ",
+              view.shape, ", strides ", view.strides));
+    auto f = [p = placed](const Tensor& dy) -> Grads { return {put_part(p, dy)}; };
+    node = Ref<autograd::Node>(
+        new NodeOf<decltype(f)>("as_strided", view.device, 1, {&input, 1}, std::move(f)));
+  }
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (view.history.load(std::memory_order_relaxed) == now) return;  // another thread was faster
+  if (!view.requires_grad) {
+    std::swap(view.grad_fn, node);  // the old one is destroyed after the mutex is released
     view.output_nr = 0;
   }
   view.history.store(now, std::memory_order_release);
@@ -195,7 +200,9 @@ void attach(const Tensor& y, Ref<autograd::Node> node, std::uint32_t output_nr) 
   t.grad_fn = std::move(node);
   t.output_nr = output_nr;
   t.settled = true;
-  if (!t.base) graph_changed(t);
+  // the result of an op that made it under NoGrad: its graph is its own
+  if (t.view_kind == ViewKind::no_grad) t.base = {};
+  if (!follows_base(t)) graph_changed(t);
 }
 
 }  // namespace detail

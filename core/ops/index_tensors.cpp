@@ -183,7 +183,9 @@ void put(const char* op, const Sliced& to, const Tensor& value, bool add) {
     return;
   }
   check_dtype(op, view, value);
-  const Plan plan = plan_of(op, to, view);
+  Plan plan = plan_of(op, to, view);
+  // the kernel writes the view while it reads the index, which has been checked
+  if (plan.index.storage() == view.storage()) plan.index = plan.index.clone();
   std::size_t indexed_dims = 0;
   for (const IndexedDims& t : tensors) indexed_dims += static_cast<std::size_t>(t.count);
   std::vector<std::int64_t> back;

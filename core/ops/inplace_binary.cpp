@@ -86,17 +86,20 @@ const Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const& {
 const Tensor& Tensor::mul_(const Tensor& other) const& {
   ops::check_in_place("mul_", *this, other);
   Tensor o = ops::operand("mul_", *this, other);
-  // the gradients need the old values, so copy them
   if (needs_grad({*this, other})) {
     if (o.storage() == storage()) o = o.clone();
-    const SavedTensor saved(o);
-    const Tensor old = detach().clone();
-    if (impl_->grad_fn) detail::attach(old, impl_->grad_fn, impl_->output_nr);
+    SavedTensor by, old;
+    if (requires_grad()) by = SavedTensor(o);
+    if (o.requires_grad()) {  // its gradient needs the old values, so copy them
+      const Tensor copy = detach().clone();
+      if (impl_->grad_fn) detail::attach(copy, impl_->grad_fn, impl_->output_nr);
+      old = SavedTensor(copy);
+    }
     ops::binary_in_place("mul_", BinaryOp::mul, *this, &o, 0);
     record("mul_", {*this, o}, *this,
-           [old, saved, shape = o.shape()](const Tensor& dy, Needs needs) -> Grads {
-             return {needs[0] ? dy * saved.get() : Tensor(),
-                     needs[1] ? ops::sum_to(dy * old, shape) : Tensor()};
+           [old, by, shape = o.shape()](const Tensor& dy, Needs needs) -> Grads {
+             return {needs[0] ? dy * by.get() : Tensor(),
+                     needs[1] ? ops::sum_to(dy * old.get(), shape) : Tensor()};
            });
     return *this;
   }

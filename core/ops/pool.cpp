@@ -79,7 +79,9 @@ Tensor max_pick(const Pool& p, const Tensor& x, const Tensor& index) {
                            strides_of(index)});
   if (!needs_grad({x})) return y;
   return record(p.op, {x}, y,
-                [p, index](const Tensor& dy) -> Grads { return {max_backward(p, dy, index)}; });
+                [p, index = SavedTensor(index)](const Tensor& dy) -> Grads {
+                  return {max_backward(p, dy, index.get())};
+                });
 }
 
 Tensor max_backward(const Pool& p, const Tensor& dy, const Tensor& index) {
@@ -98,7 +100,9 @@ Tensor max_backward(const Pool& p, const Tensor& dy, const Tensor& index) {
                                strides_of(index)});
   if (!needs_grad({dy})) return dx;
   return record(p.op, {dy}, dx,
-                [p, index](const Tensor& g2) -> Grads { return {max_pick(p, g2, index)}; });
+                [p, index = SavedTensor(index)](const Tensor& g2) -> Grads {
+                  return {max_pick(p, g2, index.get())};
+                });
 }
 
 /// Returns {y, int32 index}.
@@ -120,7 +124,9 @@ std::pair<Tensor, Tensor> max_forward(Pool p, const Tensor& a) {
                        strides_of(y)});
   if (!needs_grad({a})) return {y, index};
   return {record(p.op, {a}, y,
-                 [p, index](const Tensor& dy) -> Grads { return {max_backward(p, dy, index)}; }),
+                 [p, index = SavedTensor(index)](const Tensor& dy) -> Grads {
+                   return {max_backward(p, dy, index.get())};
+                 }),
           index};
 }
 

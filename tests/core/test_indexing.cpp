@@ -338,6 +338,12 @@ TEST_CASE("indexing: index_put_ of a tensor's own elements reads them first", "[
   const Tensor x = arange(5), y = arange(6).reshape({2, 3});
   x.index_put_({tensor({1, 2, 3, 4})}, x.narrow(0, 0, 4));
   y.index_put_({Slice(None, None, -1)}, y);
+  // the index may be the memory that is written
+  const Tensor own = tensor({1, 2, 0}), half = tensor({1, 2, 0});
+  own.index_put_({own}, tensor({7, 8, 9}));
+  CHECK(whole(own) == Whole{9, 7, 8});
+  half.index_put_({half.slice(0, 0, 2)}, full({2}, std::int64_t{1} << 40));
+  CHECK(whole(half) == Whole{1, std::int64_t{1} << 40, std::int64_t{1} << 40});
   check_whole({{x, {0, 0, 1, 2, 3}},
                {y, {3, 4, 5, 0, 1, 2}},
                {x.index_put({gt(x, 0)}, 9), {0, 0, 9, 9, 9}},

@@ -192,4 +192,80 @@ TEST_CASE("in place through views: a base that gets other memory leaves its view
   CHECK(list(u.grad()) == List{1, 1, 1});
 }
 
+TEST_CASE("in place through views: a view made under NoGrad of a tensor with a graph is refused",
+          "[inplace][errors]") {
+  const auto quiet = [](const auto& f) {
+    const NoGrad guard;
+    return f();
+  };
+  const std::string text = "got one made under NoGrad";
+  const auto check = [&](T base, T view) {
+    const Array before = array_of(base);
+    const std::uint64_t version = base.version();
+    for (const auto& change : std::vector<std::function<void()>>{
+             [&] { view.mul_(2); }, [&] { view.fill_(5); }, [&] { view.zero_(); },
+             [&] { view.copy_(zeros_like(view)); }, [&] { view.exp_(); }, [&] { view[0] = 5; },
+             [&] { view.index_put_({0}, 1); }, [&] { view.index_put_({tensor({0})}, 1); },
+             [&] { view.narrow(0, 0, 1).mul_(2); },
+             [&] { quiet([&] { return view.narrow(0, 0, 1); }).mul_(2); },
+             [&] { view.uniform_(); }})
+      CHECK_THROWS_TEXT(AutogradError, text, change());
+    CHECK_EXACT(base, before);
+    CHECK(base.version() == version);
+  };
+  const Tensor w = w_leaf(), b = w * 1, recorded = b[1];
+  check(b, quiet([&] { return b.slice(0, 0, 1); }));
+  check(b, quiet([&] { return b.t().slice(0, 0, 1); }));
+  check(b, quiet([&] { return recorded.slice(0, 0, 1); }));
+  check(w, quiet([&] { return w.slice(0, 0, 1); }));
+  b.sum().backward();
+  CHECK(list(w.grad()) == List{1, 1, 1, 1, 1, 1});
+  // the graph may come later; then the view follows
+  const Tensor late = ones({2, 3}, {.dtype = DType::float64}),
+               early = quiet([&] { return late[0]; });
+  early.mul_(2);
+  late.mul_(w);
+  check(late, early);
+  CHECK(early.requires_grad());
+  CHECK(list(early) == List{2, 4, 6});
+  CHECK(list(grad(early.sum(), {w}, true)[0]) == List{2, 2, 2, 0, 0, 0});
+  const NoGrad guard;
+  early.mul_(3);
+  CHECK(list(late) == List{6, 12, 18, 4, 5, 6});
+}
+
+TEST_CASE("in place through views: a view of a view whose base got other memory",
+          "[inplace][gradients]") {
+  const Tensor b = zeros({4}), v = b.slice(0, 0, 2);
+  detail::replace_body(b, zeros({4}, {.dtype = DType::float64}));
+  const Tensor w = v.narrow(0, 0, 1), t = ones({4}, {.dtype = DType::float64}).requires_grad_();
+  for (int i = 0; i < 2; ++i) {
+    b.mul_(t);
+    CHECK_FALSE(v.requires_grad());
+    CHECK_FALSE(w.requires_grad());
+  }
+  const Tensor u = ones({2}).requires_grad_();
+  for (int i = 1; i < 4; ++i) {  // each change of v is one of w
+    v.copy_(u * static_cast<double>(i));
+    CHECK(v.requires_grad());
+    CHECK(list(grad(w.sum(), {u})[0]) == List{static_cast<double>(i), 0});
+    b.mul_(t);
+    (void)v.requires_grad();
+  }
+}
+
+TEST_CASE("in place through views: a view that becomes a leaf does not hold its base",
+          "[inplace]") {
+  const std::size_t before = memory_stats(here()).in_use;
+  {
+    const Tensor b = zeros({2, 1000}), v = b[0].requires_grad_();
+    b[1].copy_(v * v);
+    CHECK(b.requires_grad());
+    CHECK_THROWS_TEXT(AutogradError, "expected a tensor that is not a leaf", v.mul_(2));
+    v.requires_grad_(false);
+    CHECK_THROWS_TEXT(AutogradError, "expected a view", v.copy_(w_leaf()[0][0]));
+  }
+  CHECK(memory_stats(here()).in_use == before);
+}
+
 }  // namespace braid::test::on_device

@@ -91,6 +91,19 @@ TEST_CASE("jacobian: create_graph gives results that can be differentiated",
   CHECK_FALSE(x.grad().defined());
   const auto [y, g] = vjp([](T t) { return (t * t * t).sum(); }, x, {}, true);
   check_same(grad(g.sum(), {x})[0], {12, 18});
+  // one tensor given twice is two inputs
+  const Tensor two = of({2}).requires_grad_();
+  const auto f = [](T a, T b) { return (a * b * b).sum(); };
+  for (const bool create_graph : {false, true}) {
+    const std::vector<Tensor> both = jacobian(f, {two, two}, create_graph);
+    check_same(both[0].flatten(), {4});
+    check_same(both[1].flatten(), {8});
+    const std::vector<std::vector<Tensor>> second = hessian(f, {two, two}, create_graph);
+    check_same(second[0][0].flatten(), {0});
+    check_same(second[0][1].flatten(), {4});
+    check_same(second[1][1].flatten(), {4});
+    if (create_graph) check_same(grad(both[0].sum() + both[1].sum(), {two})[0], {12});
+  }
 }
 
 TEST_CASE("jacobian: what is refused", "[autograd][jacobian]") {

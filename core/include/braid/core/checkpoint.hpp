@@ -51,6 +51,19 @@ class KeepForCheckpoint {
   std::shared_ptr<const void> before_;
 };
 
+/// While it exists, this is the context of the thread in the second calls of its checkpointed
+/// functions, when that of the first call may be gone.
+class ContextForCheckpoint {
+ public:
+  explicit ContextForCheckpoint(std::shared_ptr<ThreadContext> context) noexcept;
+  ~ContextForCheckpoint();
+  ContextForCheckpoint(const ContextForCheckpoint&) = delete;
+  ContextForCheckpoint& operator=(const ContextForCheckpoint&) = delete;
+
+ private:
+  std::shared_ptr<ThreadContext> before_;
+};
+
 /// A tensor argument of a checkpointed function, kept for the second call.
 class KeptTensor {
  public:
@@ -63,17 +76,34 @@ class KeptTensor {
   bool requires_grad_;
 };
 
+/// The versions of the tensors of a kept tree. Buffers are left out: layers update their statistics.
+class KeptVersions {
+ public:
+  KeptVersions() = default;
+  /// Replaces views by tensors that do not hold their base.
+  explicit KeptVersions(const tree::Flat& kept);
+  /// Throws AutogradError if one of the tensors was changed in place.
+  void check() const;
+
+ private:
+  std::vector<std::pair<Tensor, std::uint64_t>> tensors_;
+};
+
 /// Other arguments: of a model, and of anything else that holds tensors, the tensors are shared.
 template <class T> struct KeptValue {
   T value;
+  KeptVersions versions;
   explicit KeptValue(const T& t)
     requires tree::detail::Holds<T>
-      : value(tree::share(t)) {}
+      : value(tree::share(t)), versions(tree::flatten(value)) {}
   explicit KeptValue(const T& t) : value(t) {}
   explicit KeptValue(T&& t)
     requires(!tree::detail::Holds<T>)
       : value(std::move(t)) {}
-  [[nodiscard]] const T& get() const noexcept { return value; }
+  [[nodiscard]] const T& get() const {
+    versions.check();
+    return value;
+  }
 };
 template <class T>
 using Kept = std::conditional_t<std::is_same_v<std::decay_t<T>, Tensor>, KeptTensor,
@@ -90,11 +120,15 @@ using Kept = std::conditional_t<std::is_same_v<std::decay_t<T>, Tensor>, KeptTen
 ///           replicas of a DataParallel do. Both calls must do the same. Layers count as called
 ///           once: the second call does not change BatchNorm's statistics
 /// Returns   what f returns
-/// Gradient  as without checkpoint, to the last bit; also of higher order
-/// Throws    what f throws. backward() throws AutogradError if the second call saves other tensors
-///           than the first, or if an argument or a parameter was changed in place between them
+/// Gradient  as without checkpoint, to the last bit. Gradients of gradients may differ in the last
+///           bits, because sums of several gradients are taken in another order
+/// Throws    what f throws. AutogradError if f computes gradients of its own results. backward()
+///           throws AutogradError if the second call saves other tensors than the first, or if a
+///           tensor of an argument or of a model f (but no buffer), or a parameter that ops of f
+///           save, was changed in place between them
 /// Threads   a call of DataParallel inside f, or a layer that sums over replicas, throws
-///           AutogradError. Put checkpoint inside the replicas' module instead
+///           AutogradError. Put checkpoint inside the replicas' module instead. f must not wait for
+///           another thread whose backward goes through this call: that one waits for f
 /// Source    Chen, Xu, Zhang, Guestrin 2016, Training Deep Nets with Sublinear Memory Cost
 ///
 ///     struct Encoder : nn::Module {
