@@ -21,10 +21,10 @@ struct Expected {
 };
 
 [[noreturn]] void changed(const Tensor& t, std::uint64_t version) {
-  throw AutogradError(str("checkpoint: expected arguments and parameters unchanged until backward, "
-                          "got one of shape ",
-                          t.shape(), " changed in place (version ", version, " before, ",
-                          t.version(), " now)"));
+  throw AutogradError(
+      str("checkpoint: expected arguments and parameters unchanged until backward, "
+          "got one of shape ",
+          t.shape(), " changed in place (version ", version, " before, ", t.version(), " now)"));
 }
 
 class CheckpointFrame;
@@ -38,7 +38,6 @@ struct Run {
 };
 thread_local Run* run = nullptr;
 thread_local std::shared_ptr<const void> surroundings;  // that functions may refer to
-thread_local std::shared_ptr<ThreadContext> second_context;  // of second calls
 
 /// Sets the thread's run while it exists.
 class RunScope {
@@ -118,14 +117,14 @@ class CheckpointFrame final : public autograd::Recomputed {
       ThreadState state = state_;
       state.grad_enabled = true;
       state.streams = thread_state().streams;
-      state.context = context_.get();
+      state.multiply_adds = thread_state().multiply_adds;
+      state.context = nullptr;
       struct Restore {
         ThreadState before;
         ~Restore() { thread_state() = before; }
       } const restore{std::exchange(thread_state(), state)};
       const RandomScope random(random_.first, random_.part, random_.seed);
       const KeepForCheckpoint keep(surroundings_);
-      const ContextForCheckpoint context(context_);
       Run mine{this, true, history, true};
       const RunScope scope(mine);
       again_();
@@ -141,7 +140,6 @@ class CheckpointFrame final : public autograd::Recomputed {
 
   std::function<void()> again_;
   std::shared_ptr<const void> surroundings_ = surroundings;
-  std::shared_ptr<ThreadContext> context_ = second_context;
   ThreadState state_;  // of the first call; its pointers are not used
   RandomStart random_;
   std::mutex mutex_;  // nodes of several devices may ask at the same time
@@ -180,10 +178,6 @@ CheckpointScope::~CheckpointScope() = default;
 KeepForCheckpoint::KeepForCheckpoint(std::shared_ptr<const void> object) noexcept
     : before_(std::exchange(surroundings, std::move(object))) {}
 KeepForCheckpoint::~KeepForCheckpoint() { surroundings = std::move(before_); }
-
-ContextForCheckpoint::ContextForCheckpoint(std::shared_ptr<ThreadContext> context) noexcept
-    : before_(std::exchange(second_context, std::move(context))) {}
-ContextForCheckpoint::~ContextForCheckpoint() { second_context = std::move(before_); }
 
 KeptVersions::KeptVersions(const tree::Flat& kept) {
   for (const tree::Leaf& leaf : kept.leaves) {

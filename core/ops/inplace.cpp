@@ -91,7 +91,8 @@ void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
   // A view made under NoGrad has no graph of its base's values.
   const bool of_graph = impl.view_kind == ViewKind::no_grad && braid::detail::follows_base(impl) &&
                         Tensor(impl.base).requires_grad();
-  if (has_graph || of_graph || (is_floating(impl.dtype) && source.defined() && source.requires_grad()))
+  if (has_graph || of_graph ||
+      (is_floating(impl.dtype) && source.defined() && source.requires_grad()))
     check_recorded_view(op, impl);
   t.id()->settled = true;
 }

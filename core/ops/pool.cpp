@@ -78,10 +78,9 @@ Tensor max_pick(const Pool& p, const Tensor& x, const Tensor& index) {
                            strides_of(x),
                            strides_of(index)});
   if (!needs_grad({x})) return y;
-  return record(p.op, {x}, y,
-                [p, index = SavedTensor(index)](const Tensor& dy) -> Grads {
-                  return {max_backward(p, dy, index.get())};
-                });
+  return record(p.op, {x}, y, [p, index = SavedTensor(index)](const Tensor& dy) -> Grads {
+    return {max_backward(p, dy, index.get())};
+  });
 }
 
 Tensor max_backward(const Pool& p, const Tensor& dy, const Tensor& index) {
@@ -99,10 +98,9 @@ Tensor max_backward(const Pool& p, const Tensor& dy, const Tensor& index) {
                                strides_of(dx),
                                strides_of(index)});
   if (!needs_grad({dy})) return dx;
-  return record(p.op, {dy}, dx,
-                [p, index = SavedTensor(index)](const Tensor& g2) -> Grads {
-                  return {max_pick(p, g2, index.get())};
-                });
+  return record(p.op, {dy}, dx, [p, index = SavedTensor(index)](const Tensor& g2) -> Grads {
+    return {max_pick(p, g2, index.get())};
+  });
 }
 
 /// Returns {y, int32 index}.

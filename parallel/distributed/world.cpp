@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <braid/core/checkpoint.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/ops/create.hpp>
 
@@ -77,9 +78,13 @@ class WorldScope::Group final : public ReplicaGroup {
   }
   [[nodiscard]] bool virtual_replicas() const noexcept override { return false; }
   [[nodiscard]] std::vector<Tensor> all_reduce(std::vector<Tensor> tensors) override {
+    braid::detail::refuse_in_checkpoint("ReplicaGroup::all_reduce");
     return all_reduce_over(world_, tensors, {&device_, 1});
   }
-  [[nodiscard]] double all_reduce(double value) override { return all_reduce_over(*world_, value); }
+  [[nodiscard]] double all_reduce(double value) override {
+    braid::detail::refuse_in_checkpoint("ReplicaGroup::all_reduce");
+    return all_reduce_over(*world_, value);
+  }
 
  private:
   std::shared_ptr<const World> world_;

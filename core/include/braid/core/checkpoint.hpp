@@ -51,19 +51,6 @@ class KeepForCheckpoint {
   std::shared_ptr<const void> before_;
 };
 
-/// While it exists, this is the context of the thread in the second calls of its checkpointed
-/// functions, when that of the first call may be gone.
-class ContextForCheckpoint {
- public:
-  explicit ContextForCheckpoint(std::shared_ptr<ThreadContext> context) noexcept;
-  ~ContextForCheckpoint();
-  ContextForCheckpoint(const ContextForCheckpoint&) = delete;
-  ContextForCheckpoint& operator=(const ContextForCheckpoint&) = delete;
-
- private:
-  std::shared_ptr<ThreadContext> before_;
-};
-
 /// A tensor argument of a checkpointed function, kept for the second call.
 class KeptTensor {
  public:
