@@ -63,7 +63,8 @@ class KeptTensor {
   bool requires_grad_;
 };
 
-/// The versions of the tensors of a kept tree. Buffers are left out: layers update their statistics.
+/// The versions of the tensors of a kept tree. Buffers are left out, because layers update their
+/// statistics.
 class KeptVersions {
  public:
   KeptVersions() = default;
