@@ -146,7 +146,7 @@ TEST_CASE("names: properties and conversions", "[names]") {
   CHECK(x.to(kFloat64, false, true).id() != x.id());
   CHECK((x.data().id() != x.id() && x.data().storage() == x.storage()));
   CHECK((Device(kCUDA, 1).str() == "cuda:1" && Device(kCPU).is_cpu() && !Device(kCPU).is_cuda()));
-  if (on_cpu()) CHECK(ones({2}).data_ptr<float>()[1] == 1);
+  if (on_cpu()) CHECK(ones({2}).data_ptr<float>()[1] == 1.0f);
   CHECK_THROWS_AS((void)x.stride(2), IndexError);
   CHECK_THROWS_AS((void)ones({}).stride(0), IndexError);
   CHECK_THROWS_AS((void)Tensor().is_complex(), ArgumentError);
