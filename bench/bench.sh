@@ -38,7 +38,7 @@ build $build "bench_$name" >&2
 # These compare with PyTorch. Without PyTorch they still run, and report that the peer is missing.
 case " $name $* " in
   *" --no-peers "* | *" --help "*) ;;
-  " loader "* | " ops "* | " split "* | " start "* | " train "* | " transfer "*)
+  " ddp "* | " loader "* | " ops "* | " split "* | " start "* | " train "* | " transfer "*)
     bench/peers/setup.sh --quiet >&2 || echo "./dev bench $name: goes on without PyTorch" >&2
     ;;
 esac

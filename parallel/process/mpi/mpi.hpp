@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstdint>
 #include <mutex>
@@ -37,7 +38,8 @@ struct Mpi {
   BraidEngineLink link = kBraidLinkPlain;
   std::int64_t largest = INT_MAX;  // elements of one call
   std::atomic<bool> aborted{false};
-  std::vector<char> received;  // parts of sums; see pieces.cpp
+  std::vector<char> received;                 // parts of sums; see pieces.cpp
+  std::chrono::steady_clock::duration gap{};  // between two messages of sums in pieces, lately
 };
 
 /// Requests that have been started together, and how many bytes each receive expects.

@@ -19,9 +19,12 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kPieceBytes = 128 * 1024;  // what two ranks exchange in one message
 constexpr std::int64_t kOpenBlocks = 8;
 constexpr std::int64_t kMostReceived = std::int64_t{32} << 20;  // bytes of parts, of all blocks
-// A rank that waits for the network leaves its core to the computation after the first time, and
-// looks again after the second. Its thread wakes at once: a sleeper comes before those that run.
-constexpr std::chrono::microseconds kSpin{30}, kSleep{50};
+// A rank that waits for the network leaves its core to the computation: it sleeps for half of the
+// time that lately passed between two messages, at most for the second of these times. It spins
+// where that is less than the first, since a sleep itself takes about as long. Its thread wakes at
+// once: a sleeper comes before those that run.
+constexpr std::chrono::microseconds kSpin{15}, kMostSleep{500};
+constexpr std::chrono::milliseconds kMostGap{1};  // longer ones are waits for a rank
 
 /// A piece of all ranks: rank r sums part r of it.
 struct Block {
@@ -60,12 +63,17 @@ class Pieces {
   void run(const BraidEnginePoll& poll) {
     Clock::time_point last = Clock::now();
     while (closed_ < blocks_.size()) {
-      if (step()) {
-        last = Clock::now();
+      const bool moved = step();
+      const Clock::time_point now = Clock::now();
+      if (moved) {
+        mpi_.gap += (std::min<Clock::duration>(now - last, kMostGap) - mpi_.gap) / 8;
+        last = now;
         continue;
       }
       if (poll.stopped(poll.context) != 0) throw Stop{};
-      if (Clock::now() - last > kSpin) std::this_thread::sleep_for(kSleep);
+      const Clock::duration pause = std::min<Clock::duration>(mpi_.gap / 2, kMostSleep);
+      if (pause > kSpin) std::this_thread::sleep_for(pause);
+      else if (now - last > kSpin) std::this_thread::sleep_for(kSpin);
     }
   }
 
