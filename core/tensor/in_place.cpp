@@ -25,6 +25,11 @@ template <class F> const Tensor& rearrange(const char* op, const Tensor& t, F f)
   if (impl.view_kind != ViewKind::none && grad_enabled() && impl.grad_fn)
     throw AutogradError(
         str(op, ": expected a tensor that is no view where gradients are recorded, got one"));
+  if (impl.grad_fn && !grad_enabled())
+    throw AutogradError(str(op,
+                            ": expected a tensor without a graph under NoGrad, got one with a "
+                            "graph, which would pass on gradients of the old shape; use the op "
+                            "without _, or detach()"));
   const Tensor old = t.detach();
   if (impl.grad_fn) detail::attach(old, impl.grad_fn, impl.output_nr);
   const Tensor y = f(old);

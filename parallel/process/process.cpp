@@ -74,6 +74,22 @@ template <class F> auto within(double seconds, const std::string& what, F f) {
   return std::move(state->result);
 }
 
+/// While ranks meet, an error of one may mean that others never come: its engine must not wait for
+/// them, as MPI_Finalize does.
+class LeavesOnError {
+ public:
+  explicit LeavesOnError(HostEngine& engine) : engine_(&engine) {}
+  ~LeavesOnError() {
+    if (engine_ != nullptr) engine_->leave_at_once();
+  }
+  LeavesOnError(const LeavesOnError&) = delete;
+  LeavesOnError& operator=(const LeavesOnError&) = delete;
+  void stays() noexcept { engine_ = nullptr; }
+
+ private:
+  HostEngine* engine_;
+};
+
 std::string host_name() {
   char name[64] = {};
   (void)::gethostname(name, sizeof name - 1);
@@ -295,7 +311,6 @@ void Process::State::start(const ProcessOptions& options) {
   std::unique_ptr<HostEngine> engine;
   if (mpi) {
     engine = open_mpi(launch, module);
-    core.store = meet_by_engine(*engine, launch);
   } else {
     const BraidEngineTable& table = open_module("gloo");
     core.store = meet_by_store(launch, module.address);
@@ -303,16 +318,18 @@ void Process::State::start(const ProcessOptions& options) {
     engine = within(timeout, "connecting the ranks over Gloo",
                     [&table, module] { return open_engine(table, module); });
   }
+  LeavesOnError leaves(*engine);
+  if (mpi) core.store = meet_by_engine(*engine, launch);
   try {
     core.nccl = prepare_device(options, launch, *engine);
   } catch (...) {
-    engine->leave_at_once();
     try {
       report_leaving(*core.store, rank, 0);
     } catch (...) {  // the reason why it leaves counts
     }
     throw;
   }
+  leaves.stays();
   core.device = device;
   core.timeout = timeout;
   core.waits_at_end = waits_at_end = mpi;  // MPI_Finalize does
@@ -377,10 +394,12 @@ std::unique_ptr<HostEngine> Process::State::open_mpi(const Launch& launch,
                         launch.variable, " is set), got braid_mpi_abi.so with ", library));
   auto engine =
       within(launch.timeout, "MPI_Init", [&table, module] { return open_engine(table, module); });
+  LeavesOnError leaves(*engine);
   if (engine->size() != launch.size || engine->rank() != launch.rank)
     throw CommError(str("Process: expected rank ", launch.rank, " of ", launch.size, " (",
                         launch.variable, "), got rank ", engine->rank(), " of ", engine->size(),
                         " from ", library, ": is the launcher that of another MPI?"));
+  leaves.stays();
   return engine;
 }
 

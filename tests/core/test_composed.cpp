@@ -231,6 +231,13 @@ TEST_CASE("in place: the shape changes, for all handles and in the graph", "[inp
   (y * counting({3, 2})).sum().backward();
   CHECK(list(w.grad()) == List{0, 4, 8, 2, 6, 10});
   CHECK_THROWS_AS(ones({2, 3}).requires_grad_().t_(), AutogradError);
+  {
+    const NoGrad guard;
+    CHECK_THROWS_TEXT(AutogradError, "squeeze_: expected a tensor without a graph under NoGrad",
+                      y.squeeze_());
+    w.t_();  // a parameter has no graph
+    CHECK(w.shape() == Shape{3, 2});
+  }
   CHECK_THROWS_AS(x.unsqueeze_(5), IndexError);
   const Tensor diagonal = zeros({2, 3}).fill_diagonal_(4);
   CHECK(list(diagonal) == List{4, 0, 0, 0, 4, 0});

@@ -182,6 +182,75 @@ TEST_CASE("checkpoint: what cannot be computed again is an error, and no gradien
          "second call", static_cast<ArgumentError*>(nullptr));
 }
 
+TEST_CASE("checkpoint: arguments that change before backward are an error", "[nn][recompute]") {
+  const Tensor x = wide({2, 6}, 1).detach().to(DType::float32).requires_grad_();
+  const auto refuse = [&](const Tensor& y, const Tensor& changed) {
+    {
+      const NoGrad guard;
+      changed.add_(1);
+    }
+    CHECK_THROWS_TEXT(AutogradError,
+                      "checkpoint: expected arguments and parameters unchanged until backward, "
+                      "got one of shape*changed in place (version 0 before, 1 now)",
+                      y.sum().backward());
+    CHECK_FALSE(x.grad().defined());
+  };
+  const Block block(6);
+  refuse(checkpoint(block, x), block.out.bias);
+  const std::vector<Tensor> both{x, ones({2, 6}, {.device = here()})};
+  // no op saves this argument
+  refuse(checkpoint([](const std::vector<Tensor>& t) { return exp(t[0] + t[1]); }, both), both[1]);
+  // statistics change with every forward
+  Block norms(6);
+  (checkpoint(norms, x) + checkpoint(norms, x)).sum().backward();
+  CHECK(x.grad().defined());
+}
+
+TEST_CASE("checkpoint: gradients inside of the function are refused", "[nn][recompute]") {
+  const Tensor x = wide({3}, 1);
+  CHECK_THROWS_TEXT(
+      AutogradError,
+      "checkpoint: expected a function that computes no gradients of its own results",
+      (void)checkpoint([](const Tensor& t) { return grad(exp(t).sum(), {t}, true, true)[0]; }, x));
+}
+
+TEST_CASE("checkpoint: between the calls no memory is kept", "[nn][recompute]") {
+  constexpr std::int64_t kSide = 128;
+  constexpr std::size_t kBytes = sizeof(float) * kSide * kSide;
+  const Tensor x = random_tensor({1, 1, kSide, kSide}, DType::float32, here(), 1).requires_grad_(),
+               factor = random_tensor(x.shape().vec(), DType::float32, here(), 2).requires_grad_();
+  const auto kept = [&](auto f) {
+    const std::size_t before = memory_stats(here()).in_use;
+    const Tensor y = checkpoint(f, x);
+    const std::size_t after = memory_stats(here()).in_use;
+    y.backward();
+    return after - before;
+  };
+  // indices of the largest elements
+  CHECK(kept([](const Tensor& t) { return max_pool2d(t, 2).sum(); }) < kBytes / 8);
+  // the product of the old values with both gradients
+  CHECK(kept([&](const Tensor& t) {
+          const Tensor u = t * 2.0;
+          u.mul_(factor);
+          return u.sum();
+        }) < kBytes / 8);
+}
+
+TEST_CASE("checkpoint: arguments that hold views make no circle", "[nn][recompute]") {
+  const Tensor x = wide({3}, 1);
+  const std::size_t before = memory_stats(here()).in_use;
+  {
+    const Tensor base = random_tensor({64, 1024}, DType::float64, here(), 2);
+    const Tensor y = checkpoint([](const std::vector<Tensor>& t) { return t[0] * t[1].sum(); },
+                                std::vector<Tensor>{base[0], x});
+    base[1].copy_(y);  // the base holds the graph, which holds the view
+    const Tensor one = checkpoint([](const Tensor& t, const Tensor& w) { return t * w.sum(); },
+                                  Tensor(base[2]), x);
+    base[3].copy_(one);
+  }
+  CHECK(memory_stats(here()).in_use == before);
+}
+
 TEST_CASE("checkpoint: peak memory is that of one part", "[nn][recompute]") {
   const auto peak = [](Net::How how) {
     manual_seed(0);

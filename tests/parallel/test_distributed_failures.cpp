@@ -15,6 +15,20 @@ struct Two : nn::Module {
 };
 using Model = DistributedDataParallel<Two>;
 
+/// The sum of w · x over the ranks; in a checkpointed function if `how` is not 0.
+struct Summed : nn::Module {
+  nn::Parameter w{ones({1, 1})};
+  Tensor operator()(const Tensor& x, const int& how) const {
+    const auto sum = [&](const Tensor& t) {
+      ReplicaGroup* const group = replica_group();
+      if (how == 2) return t * group->all_reduce(t.sum().item<double>());
+      return group->all_reduce(std::vector<Tensor>{t})[0];
+    };
+    return how == 0 ? sum(x * w) : checkpoint(sum, x * w);
+  }
+  BRAID_FIELDS(w)
+};
+
 /// The rank's row: 1, 2, …; the mean of two ranks is 1.5.
 Tensor row_of(const Ranks& ranks) { return full({1, 1}, 1.0 + ranks->rank()).to(ranks->device()); }
 
@@ -77,6 +91,18 @@ TEST_CASE("distributed: two models in one backward, of which the second fails",
       expect(gradient_of(g) == 1.5, str("1.5, got ", gradient_of(g)));
     });
   }
+}
+
+TEST_CASE("distributed: a sum over ranks in a checkpointed function is refused",
+          "[distributed][errors]") {
+  on_world(2, [](const Ranks& ranks) {
+    const DistributedDataParallel model(placed_on(Summed{}, ranks->device()), ranks);
+    const Tensor x = row_of(ranks);
+    for (const int how : {1, 2})
+      expect_text(text_of([&] { (void)model(x, how); }),
+                  "ReplicaGroup::all_reduce: expected a call outside of checkpoint");
+    expect(model(x, 0).item<double>() == 3, "the sum over the ranks");
+  });
 }
 
 TEST_CASE("distributed: virtual replicas: one backward over two forwards is refused",

@@ -134,6 +134,19 @@ stops() {
   echo "$1: a rank stops at the end: over after $((($(date +%s%N) - begin) / 1000000)) ms: $text"
 }
 
+# absent LAUNCHER MODE TEXT: rank 1 of 3 stops while the ranks meet. The job ends within the
+# deadline and 5 s, and fails.
+absent() {
+  local begin
+  begin=$(date +%s%N)
+  start "$1" 3 "$2" 2
+  wait_for 7 has_ended || die "$1: $2: the job has not ended"
+  [[ $(cat "$work/status") != 0 ]] || die "$1: $2: the job ended with 0"
+  (($(count_lines "$3") >= 1)) || die "$1: $2: expected '$3'"
+  wait_for 2 is_empty || die "$1: $2: orphans $(ranks)"
+  echo "$1: rank 1 $2, and stops: over after $((($(date +%s%N) - begin) / 1000000)) ms: $3"
+}
+
 # bad TEXT VARIABLE=VALUE...: one process with these variables fails with the text within 5 s.
 bad() {
   local text=$1
@@ -220,6 +233,10 @@ for launcher in "${launchers[@]}"; do
   [[ $launcher != mpich && $launcher != abi ]] || text+=$'\nno more data'
   reports "$launcher" leave "$text" 3
   stops "$launcher"
+  if [[ $launcher == openmpi || $launcher == mpich ]]; then
+    absent "$launcher" enters 'MPI_Init has not ended within 2 s'
+    absent "$launcher" meets 'the ranks have not met over MPI within 2 s'
+  fi
   for ((i = 0; i < kills; ++i)); do
     hurt "$launcher" KILL 3
     hurt "$launcher" STOP 3
@@ -237,6 +254,7 @@ if [[ " ${launchers[*]} " == *' variables '* ]]; then
       RANK=${rank%/*} WORLD_SIZE=${rank#*/} MASTER_PORT=$((port - 1)) \
         timeout 5 "$program" alone 1 "$tag" >"$work/log${#list[@]}" 2>&1 &
       list+=($!)
+      sleep 0.1  # two that listen on a port at the same moment may both fail
     done
     for rank in "${list[@]}"; do
       wait "$rank" && die "ranks $*: no error"

@@ -5,6 +5,8 @@
 //   order        rank 1 calls broadcast where the others call all_reduce
 //   parameters   rank 1's model has another number of parameters
 //   dtypes       rank 1's model has another dtype
+//   enters       rank 1 stops itself before it joins
+//   meets        rank 1 stops itself when its engine is open, before the ranks meet; over MPI
 //   stops        rank 1 stops itself after its last collective
 //   leave        rank 1 ends by an exception while the others wait
 //   huge         more than 2^31 bytes in one call; needs 7 GiB for each of two ranks
@@ -13,6 +15,7 @@
 // and, instead of a rank, a program that has taken the port: prints the port, ends after SECONDS
 //   silent       accepts connections and says nothing
 //   talks        speaks another protocol
+#include <dlfcn.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -28,6 +31,7 @@
 
 #include <braid/braid.hpp>
 
+#include "process/engine.hpp"
 #include "processes/collectives.hpp"
 
 using namespace braid;
@@ -122,6 +126,26 @@ void run(std::string_view mode, parallel::Process& process) {
   }
 }
 
+/// Rank 1 stops where the others wait for it.
+void stop_at_start(bool opens_engine) {
+  const char *const open_mpi = std::getenv("OMPI_COMM_WORLD_RANK"),
+                    *const mpich = std::getenv("PMI_RANK"),
+                    *const folder = std::getenv("BRAID_MODULE_PATH");
+  const char* const rank = open_mpi != nullptr ? open_mpi : mpich;
+  if (rank == nullptr || std::atoi(rank) != 1) return;
+  if (opens_engine) {
+    std::string file = folder == nullptr ? "" : std::string(folder) + "/braid_";
+    file += open_mpi != nullptr ? "mpi_openmpi.so" : "mpi_mpich.so";
+    void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const table = library == nullptr ? nullptr : ::dlsym(library, "braid_engine");
+    if (table == nullptr) throw Error("no engine in " + file);
+    const parallel::process::BraidEngineOpen options{-1, -1, "", 60, 0, {}};
+    (void)reinterpret_cast<const parallel::process::BraidEngineTable* (*)()>(table)()->open(
+        &options, {});
+  }
+  (void)::raise(SIGSTOP);
+}
+
 int take_port(bool talks, double seconds) {
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};
@@ -149,6 +173,7 @@ int main(int argc, char** argv) {
   try {
     if (const std::string_view mode = argc > 2 ? argv[1] : ""; mode == "silent" || mode == "talks")
       return take_port(mode == "talks", std::atof(argv[2]));
+    else if (mode == "enters" || mode == "meets") stop_at_start(mode == "meets");
     parallel::ProcessOptions options;
     if (argc > 2) options.timeout = std::atof(argv[2]);
     parallel::Process process(argc, argv, options);
