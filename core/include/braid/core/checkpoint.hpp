@@ -116,8 +116,8 @@ using Kept = std::conditional_t<std::is_same_v<std::decay_t<T>, Tensor>, KeptTen
 ///           save, was changed in place between them
 /// Threads   a call of DataParallel inside f, or a layer that sums over replicas, throws
 ///           AutogradError. Put checkpoint inside the replicas' module instead. replica_group() is
-///           null in the second call. f must not wait for another thread whose backward goes through
-///           this call: that one waits for f
+///           null in the second call. f must not wait for another thread whose backward goes
+///           through this call: that one waits for f
 /// Source    Chen, Xu, Zhang, Guestrin 2016, Training Deep Nets with Sublinear Memory Cost
 ///
 ///     struct Encoder : nn::Module {
