@@ -121,6 +121,9 @@ BRAID_IN_PLACE(transpose_, (std::int64_t a, std::int64_t b), (a, b), {
 BRAID_IN_PLACE(swapaxes_, (std::int64_t a, std::int64_t b), (a, b), {
   return rearrange("swapaxes_", *this, [&](const Tensor& x) { return x.transpose(a, b); });
 })
+BRAID_IN_PLACE(swapdims_, (std::int64_t a, std::int64_t b), (a, b), {
+  return rearrange("swapdims_", *this, [&](const Tensor& x) { return x.transpose(a, b); });
+})
 BRAID_IN_PLACE(fill_diagonal_, (const Scalar& value), (value), {
   ops::check_in_place("fill_diagonal_", *this, {});
   if (dim() != 2) throw ShapeError(str("fill_diagonal_: expected a matrix, got shape ", shape()));

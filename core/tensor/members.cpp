@@ -1,5 +1,8 @@
 // The members of Tensor that are functions of the same name (internal/members.def), and LibTorch's
 // names for properties and conversions.
+#include <iostream>
+
+#include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/aliases.hpp>
@@ -150,6 +153,30 @@ Tensor Tensor::H() const {
 Tensor Tensor::trace() const {
   if (dim() != 2) throw ShapeError(str("trace: expected a matrix, got ", shape()));
   return braid::sum(braid::diag(*this));
+}
+
+std::tuple<Tensor, Tensor> Tensor::aminmax(const std::optional<std::int64_t>& dim,
+                                           bool keepdim) const {
+  return braid::aminmax(*this, dim, keepdim);
+}
+
+Tensor Tensor::alias() const {
+  const Tensor y = make_view(*this, shape(), strides(), storage_offset());
+  if (!needs_grad({*this})) return y;
+  return record("alias", {*this}, y, [](const Tensor& dy) -> Grads { return {dy}; });
+}
+
+std::uint32_t Tensor::output_nr() const {
+  return grad_fn() == nullptr ? 0 : detail::defined(impl_).output_nr;
+}
+bool Tensor::is_set_to(const Tensor& other) const {
+  return storage() == other.storage() && storage_offset() == other.storage_offset() &&
+         shape() == other.shape() && strides() == other.strides();
+}
+
+void Tensor::print() const {
+  if (defined()) std::cerr << '[' << dtype() << ' ' << shape() << ' ' << device() << "]\n";
+  else std::cerr << "[undefined]\n";
 }
 
 Scalar Tensor::item() const {

@@ -214,6 +214,32 @@ TEST_CASE("in place: random values", "[inplace][random]") {
   CHECK((!gradient.defined() || list(gradient) == List{0, 0}));
 }
 
+TEST_CASE("members: handles of the same memory", "[views]") {
+  const Tensor x = counting({2, 3}), y = x.alias();
+  CHECK((y.is_set_to(x) && !y.is_same(x) && x.view({2, 3}).is_set_to(x)));
+  CHECK_FALSE((x.t().is_set_to(x) || x.clone().is_set_to(x) || x[0].is_set_to(x[1])));
+  const Tensor w = ones({3}).requires_grad_(), z = w * 2;
+  z.alias().mul_(3);
+  z.sum().backward();
+  CHECK(list(w.grad()) == List{6, 6, 6});
+  CHECK((z.output_nr() == 0 && x.output_nr() == 0));
+}
+
+TEST_CASE("accessor: the elements of strided memory", "[views][once]") {
+  const Tensor x = arange(24).reshape({2, 3, 4}).to(Device(), DType::float32),
+               part = x.transpose(0, 2).slice(1, 1, 3);  // [4, 2, 2]
+  const auto a = part.accessor<float, 3>();
+  CHECK((a.size(0) == 4 && a.size(1) == 2 && a.stride(0) == 1 && a.sizes().size() == 3));
+  for (std::int64_t i = 0; i < 4; ++i)
+    for (std::int64_t j = 0; j < 2; ++j)
+      for (std::int64_t k = 0; k < 2; ++k) CHECK(a[i][j][k] == part[i][j][k].item<float>());
+  a[3][1][0] = -1;
+  CHECK(x.accessor<const float, 3>()[0][2][3] == -1);
+  CHECK_THROWS_TEXT(ShapeError, "accessor: expected a tensor of 2 dims, got shape [2, 3, 4]",
+                    (void)(x.accessor<float, 2>()));
+  CHECK_THROWS_AS((void)(x.accessor<double, 3>()), DTypeError);
+}
+
 TEST_CASE("in place: the shape changes, for all handles and in the graph", "[inplace][views]") {
   const Tensor x = counting({2, 1, 3}), same = x;
   const std::uint64_t version = x.version();
@@ -288,6 +314,9 @@ TEST_CASE("parts: split, replaced, turned", "[composed]") {
                {tensor({{0, 1}, {1, 0}}).nonzero_numpy()[1], {1, 0}},
                {m.slice(1, 1), {2, 3, 5, 6}},
                {m.clone().swapaxes_(0, 1), {1, 4, 2, 5, 3, 6}},
+               {m.clone().swapdims_(0, 1), {1, 4, 2, 5, 3, 6}},
+               {std::get<1>(m.aminmax()), {6}},
+               {std::get<0>(m.aminmax(1)), {1, 4}},
                {m.mH(), {1, 4, 2, 5, 3, 6}},
                {m.conj(), {1, 2, 3, 4, 5, 6}},
                {m.clone().index_fill_(0, tensor({1}), 0), {1, 2, 3, 0, 0, 0}}});

@@ -2,6 +2,7 @@
 
 // All of Braid. Only for programs: a module includes <braid/MODULE/name.hpp> of the modules that it
 // may use.
+#include <braid/core/accessor.hpp>
 #include <braid/core/autocast.hpp>
 #include <braid/core/autograd.hpp>
 #include <braid/core/check_model.hpp>
@@ -10,6 +11,7 @@
 #include <braid/core/device.hpp>
 #include <braid/core/dtype.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/function.hpp>
 #include <braid/core/hooks.hpp>
 #include <braid/core/indexing.hpp>
 #include <braid/core/int_list.hpp>

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -27,6 +28,7 @@ namespace indexing { class TensorIndex; }
 class RowIterator;
 struct TensorImpl;
 struct ValuesIndices;
+template <class T, std::size_t N> class TensorAccessor;
 
 /// A handle to a shape, strides, dtype, device and shared storage. Copying a handle is cheap, and
 /// the copy refers to the same tensor. Views share the storage. `const` is shallow, as for a
@@ -93,6 +95,7 @@ class Tensor {
   [[nodiscard]] bool is_leaf() const;
   /// The recorded op that made this tensor: `y.grad_fn()->name()`. Null for a leaf.
   [[nodiscard]] const autograd::Node* grad_fn() const;
+  [[nodiscard]] std::uint32_t output_nr() const;  ///< which result of that op; 0 for a leaf
   /// The accumulated gradient of a leaf, or with retain_grad; undefined if there is none.
   [[nodiscard]] Tensor grad() const;
   /// Later backwards add to this tensor's grad() too. Throws AutogradError without requires_grad().
@@ -222,40 +225,6 @@ class Tensor {
   }
   const Tensor& relu_() const&;
   Tensor relu_() const&& { return kept("relu_").relu_(); }
-  const Tensor& fill_diagonal_(const Scalar& value) const&;  ///< of a matrix
-  Tensor fill_diagonal_(const Scalar& value) const&&;
-  // Random values (random.hpp): in [low, high); normal; exponential; 1 with a probability, else 0;
-  // whole numbers in [low, high), by default 0 and what the dtype can hold. As copy_ of them.
-  const Tensor& uniform_(double low = 0, double high = 1) const&;
-  Tensor uniform_(double low = 0, double high = 1) const&&;
-  const Tensor& normal_(double mean = 0, double std = 1) const&;
-  Tensor normal_(double mean = 0, double std = 1) const&&;
-  const Tensor& exponential_(double lambda = 1) const&;
-  Tensor exponential_(double lambda = 1) const&&;
-  const Tensor& bernoulli_(double probability = 0.5) const&;
-  Tensor bernoulli_(double probability = 0.5) const&&;
-  const Tensor& bernoulli_(const Tensor& probability) const&;
-  Tensor bernoulli_(const Tensor& probability) const&&;
-  const Tensor& random_() const&;
-  Tensor random_() const&&;
-  const Tensor& random_(std::int64_t high) const&;
-  Tensor random_(std::int64_t high) const&&;
-  const Tensor& random_(std::int64_t low, std::int64_t high) const&;
-  Tensor random_(std::int64_t low, std::int64_t high) const&&;
-  // The view of that name takes the place of this tensor: the shape changes, for all handles. Throw
-  // AutogradError for a view where gradients are recorded.
-  const Tensor& squeeze_() const&;
-  Tensor squeeze_() const&&;
-  const Tensor& squeeze_(std::int64_t dim) const&;
-  Tensor squeeze_(std::int64_t dim) const&&;
-  const Tensor& unsqueeze_(std::int64_t dim) const&;
-  Tensor unsqueeze_(std::int64_t dim) const&&;
-  const Tensor& t_() const&;
-  Tensor t_() const&&;
-  const Tensor& transpose_(std::int64_t a, std::int64_t b) const&;
-  Tensor transpose_(std::int64_t a, std::int64_t b) const&&;
-  const Tensor& swapaxes_(std::int64_t a, std::int64_t b) const&;
-  Tensor swapaxes_(std::int64_t a, std::int64_t b) const&&;
   // x += y is x.add_(y), and so on: in place, as in PyTorch. For a new tensor write x = x + y.
 #define BRAID_ASSIGNMENT(op)                              \
   const Tensor& operator op(const Tensor& other) const&;  \
@@ -302,6 +271,7 @@ class Tensor {
   /// As reshape, but throws LayoutError if a copy would be needed.
   [[nodiscard]] Tensor view(const Shape& shape) const;
   [[nodiscard]] Tensor flatten(std::int64_t start = 0, std::int64_t end = -1) const;
+  [[nodiscard]] Tensor alias() const;  ///< of the whole tensor
   [[nodiscard]] Tensor squeeze(std::int64_t dim) const;
   [[nodiscard]] Tensor squeeze() const;
   [[nodiscard]] Tensor unsqueeze(std::int64_t dim) const;
@@ -433,13 +403,17 @@ class Tensor {
 #define BRAID_OR(value) = value
 #define BRAID_MEMBER(Result, name, parameters, arguments) \
   [[nodiscard]] Result name parameters const;
-#define BRAID_IN_PLACE(name, parameters, arguments) \
-  const Tensor& name##_ parameters const&;          \
-  Tensor name##_ parameters const&&;
+#define BRAID_REPLACE(name, parameters) \
+  const Tensor& name parameters const&; \
+  Tensor name parameters const&&;
+#define BRAID_IN_PLACE(name, parameters, arguments) BRAID_REPLACE(name##_, parameters)
 #include <braid/core/internal/members.def>
   /// where(condition, x, other): the elements where the condition is true, else other's.
   [[nodiscard]] Tensor where(const Tensor& condition, const Tensor& other) const;
   [[nodiscard]] Tensor where(const Tensor& condition, const Scalar& other) const;
+  /// The smallest and the largest element (ops/composed.hpp).
+  [[nodiscard]] std::tuple<Tensor, Tensor> aminmax(const std::optional<std::int64_t>& dim = {},
+                                                   bool keepdim = false) const;
 
   // ---- access to the values
   /// Returns the only element, converted to T (to bool: whether it differs from 0). Waits for the
@@ -470,6 +444,11 @@ class Tensor {
   [[nodiscard]] bool is_same(const Tensor& other) const noexcept {
     return impl_.get() == other.impl_.get();
   }
+  /// Whether both have the same memory, shape and strides.
+  [[nodiscard]] bool is_set_to(const Tensor& other) const;
+  /// The elements as x.accessor<float, 2>()[i][j] (accessor.hpp).
+  template <class T, std::size_t N> [[nodiscard]] TensorAccessor<T, N> accessor() const&;
+  template <class T, std::size_t N> TensorAccessor<T, N> accessor() const&& = delete;
   /// LibTorch's names of data, and the detached tensor.
   template <class T> [[nodiscard]] T* data_ptr() const { return data<T>(); }
   template <class T> [[nodiscard]] T* mutable_data_ptr() const { return data<T>(); }
@@ -479,6 +458,8 @@ class Tensor {
   /// Identity of the tensor: the same for all handles that refer to it.
   [[nodiscard]] TensorImpl* id() const noexcept { return impl_.get(); }
   [[nodiscard]] const Ref<TensorImpl>& impl() const noexcept { return impl_; }
+  /// Prints dtype, shape and device to standard error, as LibTorch does; print(x) has the values.
+  void print() const;
   /// Prints as PyTorch does (4 digits, 80 columns, summarised above 1000 elements).
   friend std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
@@ -496,5 +477,6 @@ class Tensor {
 
 }  // namespace braid
 
+#include <braid/core/accessor.hpp>
 #include <braid/core/indexing.hpp>
 #include <braid/core/tensor_impl.hpp>

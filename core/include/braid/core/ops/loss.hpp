@@ -70,6 +70,11 @@ struct CrossEntropyOptions {
                                           Reduction reduction) {
   return cross_entropy(logits, target, CrossEntropyOptions{.reduction = reduction});
 }
+/// LibTorch's other name.
+[[nodiscard]] inline Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target,
+                                               const CrossEntropyOptions& options = {}) {
+  return cross_entropy(logits, target, options);
+}
 /// The sum, and what mean would divide it by.
 [[nodiscard]] LossSum cross_entropy(SumAndCount tag, const Tensor& logits, const Tensor& target,
                                     const CrossEntropyOptions& options = {});

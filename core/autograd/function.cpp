@@ -1,0 +1,146 @@
+// Ops in LibTorch's form: what is saved, and the node that calls backward.
+#include <braid/core/function.hpp>
+
+#include <algorithm>
+
+#include <braid/core/ops/create.hpp>
+
+namespace braid {
+namespace autograd {
+
+double SavedValue::toDouble() const { return get<Scalar>().to_double(); }
+std::int64_t SavedValue::toInt() const { return get<Scalar>().to<std::int64_t>(); }
+bool SavedValue::toBool() const { return get<Scalar>().to<bool>(); }
+void SavedValue::other_kind() const {
+  throw ArgumentError(str("saved_data: expected a value of the type that is asked for, got ",
+                          value_.has_value() ? braid::detail::type_name(value_.type().name())
+                                             : "none; forward has not assigned it"));
+}
+
+variable_list AutogradContext::get_saved_variables() const {
+  variable_list all;
+  for (const SavedTensor& saved : saved_) all.push_back(saved.get());
+  return all;
+}
+
+variable_list grad(const variable_list& outputs, const variable_list& inputs,
+                   const variable_list& grad_outputs, std::optional<bool> retain_graph,
+                   bool create_graph, bool allow_unused) {
+  return braid::grad(std::span<const Tensor>(outputs), inputs, grad_outputs,
+                     retain_graph.value_or(create_graph), create_graph, allow_unused);
+}
+void backward(const variable_list& tensors, const variable_list& grad_tensors,
+              std::optional<bool> retain_graph, bool create_graph) {
+  braid::backward(tensors, grad_tensors, retain_graph.value_or(create_graph), create_graph);
+}
+
+}  // namespace autograd
+
+namespace detail {
+namespace {
+
+bool is_among(const Tensor& t, std::span<const Tensor> list) {
+  return t.defined() && std::any_of(list.begin(), list.end(),
+                                    [&](const Tensor& other) { return other.is_same(t); });
+}
+
+/// What a gradient of zeros looks like.
+struct Like {
+  Shape shape;
+  DType dtype;
+  Device device;
+};
+
+/// Those of the gradients that belong to tensors among the arguments.
+Grads of_tensors(const char* name, const std::vector<bool>& is_tensor,
+                 const std::vector<Tensor>& gradients) {
+  const std::size_t count = is_tensor.size();
+  bool more = false;
+  for (std::size_t i = count; i < gradients.size(); ++i) more = more || gradients[i].defined();
+  if (gradients.size() < count || more)
+    throw AutogradError(str(name, "::backward: expected ", count,
+                            " gradients, one for each argument of forward, got ",
+                            gradients.size()));
+  std::vector<Tensor> chosen;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (is_tensor[i]) chosen.push_back(gradients[i]);
+    else if (gradients[i].defined())
+      throw AutogradError(str(name, "::backward: expected an undefined Tensor() as gradient ", i,
+                              ", since that argument of forward is no tensor, got one of shape ",
+                              gradients[i].shape()));
+  }
+  return Grads(std::move(chosen));
+}
+
+void check_dirty(const char* name, std::span<const Tensor> dirty, std::span<const Tensor> inputs,
+                 std::span<const Tensor> outputs) {
+  for (const Tensor& t : dirty) {
+    if (!is_among(t, inputs) || !is_among(t, outputs))
+      throw AutogradError(str(name,
+                              ": mark_dirty: expected inputs that forward returns, got another "
+                              "tensor"));
+    if (t.requires_grad() && (!t.id()->grad_fn || t.id()->view_kind != ViewKind::none))
+      throw AutogradError(str(name,
+                              ": mark_dirty: expected a tensor that is neither a view nor a leaf "
+                              "requiring grad, got one of shape ",
+                              t.shape()));
+  }
+}
+
+}  // namespace
+
+void record_function(const char* name, const std::shared_ptr<autograd::AutogradContext>& context,
+                     const FunctionArguments& arguments, std::vector<Tensor>& outputs,
+                     FunctionBackward backward) {
+  autograd::AutogradContext& ctx = *context;
+  const std::span<const Tensor> inputs = arguments.tensors;
+  const std::vector<Tensor> to_save = std::exchange(ctx.to_save_, {}),
+                            dirty = std::exchange(ctx.dirty_, {}),
+                            constant = std::exchange(ctx.constant_, {});
+  bool recorded = false;
+  for (const Tensor& t : inputs)
+    recorded = recorded || (grad_enabled() && t.defined() && t.requires_grad());
+  if (!recorded) return;
+  check_dirty(name, dirty, inputs, outputs);
+  std::vector<Tensor> differentiable;
+  std::vector<Like> like;
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    Tensor& y = outputs[k];
+    // An output that is an input, or that has a graph, keeps it; the result is another handle.
+    if (y.defined() && !is_among(y, dirty) &&
+        (is_among(y, inputs) || y.requires_grad() || is_among(y, differentiable)))
+      y = y.detach();
+    const bool has_gradient = y.defined() && !is_among(y, constant) && is_floating(y.dtype());
+    differentiable.push_back(has_gradient ? y : Tensor());
+    like.push_back(y.defined() ? Like{y.shape(), y.dtype(), y.device()}
+                               : Like{Shape{0}, DType::float32, Device()});
+  }
+  for (const Tensor& t : to_save) {
+    const auto same = std::find_if(differentiable.begin(), differentiable.end(),
+                                   [&](const Tensor& y) { return y.defined() && y.is_same(t); });
+    if (!t.defined()) ctx.saved_.emplace_back();
+    else if (same == differentiable.end()) ctx.saved_.emplace_back(t);
+    else
+      ctx.saved_.push_back(
+          SavedTensor::output(t, static_cast<std::uint32_t>(same - differentiable.begin())));
+  }
+  const auto first = std::find_if(differentiable.begin(), differentiable.end(),
+                                  [](const Tensor& y) { return y.defined(); });
+  if (first == differentiable.end()) return;
+  const Device device = first->device();
+  record_many(name, inputs, differentiable, device,
+              [name, context, like, is_tensor = arguments.is_tensor, count = inputs.size(),
+               backward](std::span<const Tensor> dys, Needs needs) -> Grads {
+                std::vector<Tensor> gradients(dys.begin(), dys.end());
+                for (std::size_t k = 0; k < gradients.size() && context->materializes_; ++k)
+                  if (!gradients[k].defined())
+                    gradients[k] =
+                        zeros(like[k].shape, {.device = like[k].device, .dtype = like[k].dtype});
+                context->needs_.clear();
+                for (std::size_t i = 0; i < count; ++i) context->needs_.push_back(needs[i]);
+                return of_tensors(name, is_tensor, backward(context.get(), std::move(gradients)));
+              });
+}
+
+}  // namespace detail
+}  // namespace braid
