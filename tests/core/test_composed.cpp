@@ -234,7 +234,7 @@ TEST_CASE("accessor: the elements of strided memory", "[views][once]") {
     for (std::int64_t j = 0; j < 2; ++j)
       for (std::int64_t k = 0; k < 2; ++k) CHECK(a[i][j][k] == part[i][j][k].item<float>());
   a[3][1][0] = -1;
-  CHECK(x.accessor<const float, 3>()[0][2][3] == -1);
+  CHECK(x.accessor<const float, 3>()[0][2][3] == -1.f);
   CHECK_THROWS_TEXT(ShapeError, "accessor: expected a tensor of 2 dims, got shape [2, 3, 4]",
                     (void)(x.accessor<float, 2>()));
   CHECK_THROWS_AS((void)(x.accessor<double, 3>()), DTypeError);
