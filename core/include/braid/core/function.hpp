@@ -13,8 +13,8 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 
-// Ops of a program in LibTorch's form, and LibTorch's spelling of grad and backward. The form of the
-// library's own ops is `record` (autograd.hpp), which makes no lists: docs/guides/custom_op.md.
+// Ops of a program in LibTorch's form, and LibTorch's spelling of grad and backward. The library's
+// own ops are recorded by `record` (autograd.hpp), which makes no lists: docs/guides/custom_op.md.
 namespace braid {
 namespace autograd { class AutogradContext; }
 
