@@ -14,6 +14,7 @@
 #include <braid/core/ops/rearrange.hpp>
 #include <braid/core/ops/reduce.hpp>
 #include <braid/core/ops/softmax.hpp>
+#include <braid/core/ops/special.hpp>
 #include <braid/core/ops/statistics.hpp>
 
 #include "ops/map.hpp"
@@ -127,6 +128,22 @@ std::tuple<Tensor, Tensor> std_mean(const Tensor& x, const IntList& dims, double
                                     bool keepdim) {
   return {detail::std(x, dims, correction, keepdim), mean(x, dims, keepdim)};
 }
+Tensor real(const Tensor& x) { return x; }
+Tensor fill(const Tensor& x, const Scalar& value) {
+  return full_like(x.detach(), value, {.dtype = x.dtype()});
+}
+Tensor frobenius_norm(const Tensor& x, const IntList& dims, bool keepdim) {
+  return norm(x, 2, dims, keepdim);
+}
+Tensor linalg_norm(const Tensor& x, double p, const IntList& dims, bool keepdim) {
+  return norm(x, p, dims, keepdim);
+}
+Tensor searchsorted(const Tensor& sorted_sequence, const Scalar& value, bool right) {
+  return searchsorted(
+      sorted_sequence,
+      full({}, value, {.device = sorted_sequence.device(), .dtype = sorted_sequence.dtype()}),
+      right);
+}
 Tensor diff(const Tensor& x, std::int64_t n, std::int64_t dim) {
   if (n < 0) throw ArgumentError(str("diff: expected n >= 0, got ", n));
   if (x.dim() == 0) throw ShapeError("diff: expected at least one dimension, got a scalar");
@@ -192,5 +209,7 @@ Tensor vstack(std::span<const Tensor> list) {
 Tensor vstack(std::initializer_list<Tensor> list) {
   return vstack(std::span<const Tensor>(list.begin(), list.size()));
 }
+
+Tensor special::expit(const Tensor& x) { return sigmoid(x); }
 
 }  // namespace braid

@@ -59,6 +59,21 @@ Tensor logaddexp(const Tensor& a, const Tensor& b) {
       },
       [](T dy, T own, T other, T) { return dy * sigmoid(own - other); });
 }
+Tensor logaddexp2(const Tensor& a, const Tensor& b) {
+  return symmetric(
+      "logaddexp2", a, b,
+      [](T x, T z) {
+        const Tensor most = maximum(x, z);
+        return where(isinf(most), most, most + log1p(exp2(-abs(x - z))) * M_LOG2E);
+      },
+      [](T dy, T own, T other, T) { return dy * sigmoid((own - other) * M_LN2); });
+}
+Tensor heaviside(const Tensor& x, const Tensor& values) {
+  if (x.dtype() != values.dtype())
+    throw DTypeError(
+        str("heaviside: expected one dtype, got ", x.dtype(), " and ", values.dtype()));
+  return where(x == 0, values, (x > 0).to(x.dtype()));
+}
 Tensor ldexp(const Tensor& a, const Tensor& b) {
   if (is_floating(b.dtype())) return a * exp2(b);
   // in float64, because 2^b alone may be too large for the dtype of the product

@@ -42,6 +42,14 @@ Tensor added_to_product(const char* op, const Tensor& x, const Tensor& a, const 
   return added(op, x, product(a, b), times_x, times_product);
 }
 
+/// The product of matrices [from, to), split where `cut` says.
+Tensor chained(std::span<const Tensor> matrices, const std::vector<std::vector<std::size_t>>& cut,
+               std::size_t from, std::size_t to) {
+  if (to - from == 1) return matrices[from];
+  const std::size_t at = cut[from][to];
+  return matmul(chained(matrices, cut, from, at), chained(matrices, cut, at, to));
+}
+
 }  // namespace
 
 #define BRAID_ADDED(name, product)                                                     \
@@ -81,5 +89,33 @@ Tensor inner(const Tensor& a, const Tensor& b) {
   return tensordot(a, b, IntList(-1), IntList(-1));
 }
 Tensor vdot(const Tensor& a, const Tensor& b) { return dot(a, b); }
+
+Tensor chain_matmul(std::span<const Tensor> matrices) {
+  const std::size_t n = matrices.size();
+  if (n == 0) throw ArgumentError("chain_matmul: expected at least one matrix, got none");
+  std::vector<double> sizes;  // matrix i is [sizes[i], sizes[i + 1]]
+  for (const Tensor& m : matrices) {
+    if (m.dim() != 2 || (!sizes.empty() && static_cast<double>(m.size(0)) != sizes.back()))
+      throw ShapeError(
+          str("chain_matmul: expected matrices that fit each other, got one of shape ", m.shape()));
+    if (sizes.empty()) sizes.push_back(static_cast<double>(m.size(0)));
+    sizes.push_back(static_cast<double>(m.size(1)));
+  }
+  // the fewest multiplications of each part, and where it is split
+  std::vector<std::vector<double>> cost(n + 1, std::vector<double>(n + 1, 0));
+  std::vector<std::vector<std::size_t>> cut(n + 1, std::vector<std::size_t>(n + 1, 0));
+  for (std::size_t length = 2; length <= n; ++length)
+    for (std::size_t from = 0; from + length <= n; ++from) {
+      const std::size_t to = from + length;
+      for (std::size_t at = from + 1; at < to; ++at) {
+        const double all = cost[from][at] + cost[at][to] + sizes[from] * sizes[at] * sizes[to];
+        if (at == from + 1 || all < cost[from][to]) cost[from][to] = all, cut[from][to] = at;
+      }
+    }
+  return chained(matrices, cut, 0, n);
+}
+Tensor chain_matmul(std::initializer_list<Tensor> matrices) {
+  return chain_matmul(std::span<const Tensor>(matrices.begin(), matrices.size()));
+}
 
 }  // namespace braid

@@ -1,4 +1,6 @@
+#include <braid/core/device.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/random.hpp>
 #include <braid/kernels/cuda.hpp>
 #include <braid/kernels/cuda_native.hpp>
 
@@ -42,6 +44,13 @@ void set_gemm_engine(GemmEngine engine) {
 }
 
 #endif
+
+int device_count() { return braid::device_count(DeviceType::cuda); }
+void synchronize(int index) {
+  const int first = index < 0 ? 0 : index, last = index < 0 ? device_count() : index + 1;
+  for (int i = first; i < last; ++i) braid::synchronize(Device(DeviceType::cuda, i));
+}
+void manual_seed(std::uint64_t seed) { braid::manual_seed(seed); }
 
 void* detail::pointer_of(const Tensor& x, DType dtype) {
   if (x.device().type() != DeviceType::cuda)

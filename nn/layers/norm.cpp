@@ -1,4 +1,5 @@
 #include <braid/core/error.hpp>
+#include <braid/core/ops/composed.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/norm.hpp>
 #include <braid/nn/norm.hpp>
@@ -84,6 +85,31 @@ std::string GroupNorm::extra() const {
 
 namespace detail {
 
+InstanceNorm::InstanceNorm(int batch_rank, std::int64_t features,
+                           const InstanceNormOptions& options)
+    : num_features(features), eps(options.eps), rank(batch_rank) {
+  if (features < 0)
+    throw ArgumentError(
+        str("InstanceNorm", rank - 2, "d: expected num_features >= 0, got ", features));
+  const FactoryOptions made{.device = options.device, .dtype = options.dtype};
+  if (!options.affine) return;
+  weight = Parameter(ones({features}, made));
+  bias = Parameter(zeros({features}, made));
+}
+Tensor InstanceNorm::forward(const Tensor& x) const {
+  const bool batched = x.dim() == rank;
+  if ((!batched && x.dim() != rank - 1) || x.size(batched ? 1 : 0) != num_features)
+    throw ShapeError(str("InstanceNorm", rank - 2, "d: expected x of rank ", rank, " or ", rank - 1,
+                         " with ", num_features, " features in dim ", batched ? 1 : 0, ", got ",
+                         x.shape()));
+  return batched ? instance_norm(x, weight, bias, eps)
+                 : instance_norm(x.unsqueeze(0), weight, bias, eps).squeeze(0);
+}
+BRAID_LAYER_CALL(Tensor, InstanceNorm, (const Tensor& x), (x))
+std::string InstanceNorm::extra() const {
+  return str(num_features, ", eps=", eps, ", affine=", yes_no(weight.defined()));
+}
+
 BatchNorm::BatchNorm(const char* name, std::int64_t features, const BatchNormOptions& options)
     : num_features(features), eps(options.eps), momentum(options.momentum) {
   if (features < 0) throw ArgumentError(str(name, ": expected num_features >= 0, got ", features));
@@ -132,6 +158,7 @@ BRAID_LAYER_CALL(Tensor, BatchNorm2d, (const Tensor& x), (x))
 BRAID_FIELDS_DEFINED(LayerNorm, weight, bias)
 BRAID_FIELDS_DEFINED(RMSNorm, weight)
 BRAID_FIELDS_DEFINED(GroupNorm, weight, bias)
+BRAID_FIELDS_DEFINED(detail::InstanceNorm, weight, bias)
 BRAID_FIELDS_DEFINED(detail::BatchNorm, weight, bias, running_mean, running_var,
                      num_batches_tracked)
 

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cmath>
 
 #include <braid/core/error.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/dropout.hpp>
 #include <braid/core/ops/join.hpp>
+#include <braid/core/ops/pad.hpp>
 #include <braid/core/random.hpp>
 #include <braid/nn/rnn.hpp>
 
@@ -257,3 +259,21 @@ BRAID_FIELDS_DEFINED(LSTMCell, weight_ih, weight_hh, bias_ih, bias_hh)
 BRAID_FIELDS_DEFINED(GRUCell, weight_ih, weight_hh, bias_ih, bias_hh)
 
 }  // namespace braid::nn
+
+braid::Tensor braid::nn::utils::rnn::pad_sequence(const std::vector<Tensor>& sequences,
+                                                  bool batch_first, double padding_value) {
+  if (sequences.empty())
+    throw ArgumentError("pad_sequence: expected at least one sequence, got none");
+  std::int64_t longest = 0;
+  for (const Tensor& t : sequences) {
+    if (t.dim() == 0) throw ShapeError("pad_sequence: expected sequences, got a scalar");
+    longest = std::max(longest, t.size(0));
+  }
+  std::vector<Tensor> padded;
+  for (const Tensor& t : sequences) {
+    std::vector<std::int64_t> ends(static_cast<std::size_t>(2 * t.dim()), 0);
+    ends.back() = longest - t.size(0);  // pad begins with the last dim
+    padded.push_back(pad(t, ends, PadMode::constant, padding_value));
+  }
+  return stack(padded, batch_first ? 0 : 1);
+}

@@ -13,6 +13,9 @@ TEST_CASE("norm layers: parameters, buffers and printing", "[nn][layers]") {
   CHECK(keys(state_dict(nn::LayerNorm(5, {.elementwise_affine = false}))) == Names{});
   CHECK(keys(state_dict(nn::RMSNorm(5))) == Names{"weight"});
   CHECK(keys(state_dict(nn::GroupNorm(2, 4))) == Names{"weight", "bias"});
+  CHECK(keys(state_dict(nn::InstanceNorm2d(4))) == Names{});
+  CHECK(keys(state_dict(nn::InstanceNorm1d(4, {.affine = true}))) == Names{"weight", "bias"});
+  CHECK(str(nn::InstanceNorm2d(4)) == "InstanceNorm2d(4, eps=1e-05, affine=false)");
   CHECK(keys(state_dict(nn::BatchNorm2d(3))) ==
         Names{"weight", "bias", "running_mean", "running_var", "num_batches_tracked"});
   CHECK(keys(state_dict(nn::BatchNorm1d(3, {.affine = false, .track_running_stats = false}))) ==
@@ -32,6 +35,12 @@ TEST_CASE("norm layers: they compute what the functions of their name do", "[nn]
   CHECK_SAME_BITS(home(nn::LayerNorm(5))(x).detach(), layer_norm(x, {5}));
   CHECK_SAME_BITS(home(nn::RMSNorm(5, {.eps = 1e-3}))(x).detach(), rms_norm(x, {5}, {}, 1e-3));
   CHECK_SAME_BITS(home(nn::GroupNorm(3, 6))(x).detach(), group_norm(x, 3));
+  CHECK_SAME_BITS(home(nn::InstanceNorm1d(6))(x), group_norm(x, 6));
+  CHECK_SAME_BITS(home(nn::InstanceNorm1d(6))(x[1]), group_norm(x, 6)[1]);
+  CHECK_SAME_BITS(home(nn::InstanceNorm2d(6, {.eps = 1e-3, .affine = true}))(x.unsqueeze(3))
+                      .squeeze(3)
+                      .detach(),
+                  group_norm(x, 6, {}, {}, 1e-3));
   CHECK_SAME_BITS(home(nn::BatchNorm1d(6))(x).detach(),
                   batch_norm(x, Tensor(), Tensor(), {}, {}, true));
   CHECK_SAME_BITS(home(nn::BatchNorm2d(6))(x.unsqueeze(3)).squeeze(3).detach(),
@@ -84,6 +93,7 @@ TEST_CASE("norm and dropout layers: bad inputs", "[nn][layers][errors]") {
        [] { nn::GroupNorm(3, 4); }},
       {"GroupNorm: *got 0 and 4", [] { nn::GroupNorm(0, 4); }},
       {"BatchNorm1d: expected num_features >= 0, got -1", [] { nn::BatchNorm1d(-1); }},
+      {"InstanceNorm2d: expected num_features >= 0, got -1", [] { nn::InstanceNorm2d(-1); }},
       {"batch_norm: expected more than 1 value per channel when training, got input size [1, 3]",
        [] { return home(nn::BatchNorm1d(3))(ones({1, 3})); }},
       {"Dropout: expected 0 <= p <= 1, got 1.5", [] { nn::Dropout(1.5); }},
@@ -100,6 +110,10 @@ TEST_CASE("norm and dropout layers: bad inputs", "[nn][layers][errors]") {
        [] { return home(nn::LayerNorm(5))(ones({2, 4})); }},
       {"GroupNorm: expected x [n, 4, ..], got [2, 8]",
        [] { return home(nn::GroupNorm(2, 4))(ones({2, 8})); }},
+      {"InstanceNorm1d: expected x of rank 3 or 2 with 3 features in dim 1, got [4, 2, 5]",
+       [] { return home(nn::InstanceNorm1d(3))(ones({4, 2, 5})); }},
+      {"InstanceNorm2d: expected x of rank 4 or 3 with 3 features in dim 0, got [4, 2]",
+       [] { return home(nn::InstanceNorm2d(3))(ones({4, 2})); }},
       {"BatchNorm1d: expected x of rank 2 or 3 with 3 features in dim 1, got [4, 2]",
        [] { return home(nn::BatchNorm1d(3))(ones({4, 2})); }},
       {"BatchNorm2d: expected x of rank 4 with 3 features in dim 1, got [4, 3]",

@@ -267,6 +267,29 @@ TEST_CASE("rnn: split over devices along the batch", "[nn][rnn]") {
   CHECK_CLOSE(again.c_n, array_of(after.c_n), kClose);
 }
 
+TEST_CASE("pad_sequence: sequences of their own lengths in one batch", "[nn][rnn]") {
+  const auto of = [](const std::vector<float>& v) { return tensor(v).to(here()); };
+  const std::vector<Tensor> list{of({1, 2, 3}), of({4}), of({})};
+  const Tensor rows = nn::utils::rnn::pad_sequence(list, true, 9);
+  CHECK(rows.shape() == Shape{3, 3});
+  CHECK(rows.to_vector<float>() == std::vector<float>{1, 2, 3, 4, 9, 9, 9, 9, 9});
+  CHECK(nn::utils::rnn::pad_sequence(list).to_vector<float>() ==
+        std::vector<float>{1, 4, 0, 2, 0, 0, 3, 0, 0});
+  const Tensor x = ones({2, 4}, {.device = here()}).requires_grad_();
+  const Tensor y = nn::utils::rnn::pad_sequence({x, ones({5, 4}, {.device = here()})});
+  CHECK(y.shape() == Shape{5, 2, 4});
+  (y * 2).sum().backward();
+  CHECK(x.grad().to_vector<float>() == std::vector<float>(8, 2));
+  CHECK_THROWS_TEXT(ArgumentError, "pad_sequence: expected at least one sequence, got none",
+                    nn::utils::rnn::pad_sequence({}));
+  CHECK_THROWS_TEXT(ShapeError, "pad_sequence: expected sequences, got a scalar",
+                    nn::utils::rnn::pad_sequence({ones({})}));
+  CHECK_THROWS_AS(nn::utils::rnn::pad_sequence({ones({2, 3}), ones({2, 4})}), ShapeError);
+  x.set_grad(full({2, 4}, 3, {.device = here(), .dtype = DType::float32}));
+  nn::utils::clip_grad_value_({x}, 1.0);
+  CHECK(x.grad().to_vector<float>() == std::vector<float>(8, 1));
+}
+
 TEST_CASE("Embedding: a padding row starts at zero and gets no gradient", "[nn][layers]") {
   const nn::Embedding table = home(nn::Embedding(5, 3, {.padding_idx = -2}));
   CHECK(str(table) == "Embedding(5, 3, padding_idx=3)");

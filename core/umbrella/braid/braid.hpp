@@ -22,6 +22,7 @@
 #include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/activations.hpp>
 #include <braid/core/ops/aliases.hpp>
+#include <braid/core/ops/arrange.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/binary.hpp>
 #include <braid/core/ops/bitwise.hpp>
@@ -53,6 +54,7 @@
 #include <braid/core/ops/shape.hpp>
 #include <braid/core/ops/softmax.hpp>
 #include <braid/core/ops/sort.hpp>
+#include <braid/core/ops/special.hpp>
 #include <braid/core/ops/statistics.hpp>
 #include <braid/core/ops/unary.hpp>
 #include <braid/core/ops/where.hpp>

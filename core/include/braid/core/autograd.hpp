@@ -68,6 +68,8 @@ struct ThreadState {
 class GradMode {
  public:
   [[nodiscard]] static bool is_enabled() noexcept { return grad_enabled(); }
+  /// For the calling thread, from now on, without a guard.
+  static void set_enabled(bool on) noexcept { thread_state().grad_enabled = on; }
   explicit GradMode(bool on) noexcept : before_(thread_state().grad_enabled) {
     thread_state().grad_enabled = on;
   }
@@ -84,6 +86,12 @@ class GradMode {
 ///     const Tensor scores = model(x);  // has no graph
 struct NoGrad : GradMode {
   NoGrad() noexcept : GradMode(false) {}
+};
+
+/// LibTorch's name. Braid's tensors have no mode of their own: those made under it may be used where
+/// gradients are recorded.
+struct InferenceMode : GradMode {
+  explicit InferenceMode(bool on = true) noexcept : GradMode(!on && grad_enabled()) {}
 };
 
 /// What a gradient function returns: one tensor for each input, undefined if there is no gradient.

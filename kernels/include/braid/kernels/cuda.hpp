@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 
 /// Queries and settings of CUDA for programs. Available in every build, also in one without CUDA.
@@ -21,6 +22,14 @@ namespace braid::cuda {
 /// Returns true in a build with BRAID_CUDA=SIMT: there CUDA devices are emulated on the CPU, and
 /// measured times say nothing about a GPU.
 [[nodiscard]] bool is_emulated() noexcept;
+
+/// LibTorch's names: the number of CUDA devices, 0 without CUDA; braid::synchronize of one, by
+/// default of all; braid::manual_seed, for all devices.
+///
+/// Throws    DeviceError for a device that does not exist
+[[nodiscard]] int device_count();
+void synchronize(int index = -1);
+void manual_seed(std::uint64_t seed);
 
 /// The implementation of matrix products on CUDA devices.
 enum class GemmEngine {

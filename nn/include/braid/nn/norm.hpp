@@ -80,6 +80,49 @@ struct GroupNorm : Module {
   BRAID_FIELDS_DECLARED(weight, bias)
 };
 
+/// The options of InstanceNorm1d and InstanceNorm2d. Braid keeps no running statistics of single
+/// samples: training and evaluation are the same, as with track_running_stats=False in PyTorch.
+struct InstanceNormOptions {
+  double eps = 1e-5;
+  bool affine = false;
+  std::optional<Device> device = {};
+  std::optional<DType> dtype = {};
+};
+
+namespace detail {
+/// The common part of InstanceNorm1d and InstanceNorm2d.
+struct InstanceNorm : Module {
+  std::int64_t num_features;
+  double eps;
+  int rank;  ///< of a batch
+  Parameter weight, bias;
+
+  InstanceNorm(int rank, std::int64_t num_features, const InstanceNormOptions& options);
+  BRAID_FORWARD(Tensor, (const Tensor& x))
+  [[nodiscard]] std::string extra() const;
+  BRAID_FIELDS_DECLARED(weight, bias)
+};
+}  // namespace detail
+
+/// braid::instance_norm of x [n, features, length] or [features, length]: each channel of each
+/// sample has its own mean and variance.
+///
+/// Throws    ShapeError for another rank or number of features
+/// Source    Ulyanov, Vedaldi, Lempitsky 2016, arXiv:1607.08022
+struct InstanceNorm1d : detail::InstanceNorm {
+  explicit InstanceNorm1d(std::int64_t features, const InstanceNormOptions& options = {})
+      : InstanceNorm(3, features, options) {}
+  BRAID_FIELDS_OF(InstanceNorm)
+};
+/// The same of x [n, features, height, width] or [features, height, width].
+///
+///     nn::InstanceNorm2d norm(16, {.affine = true});
+struct InstanceNorm2d : detail::InstanceNorm {
+  explicit InstanceNorm2d(std::int64_t features, const InstanceNormOptions& options = {})
+      : InstanceNorm(4, features, options) {}
+  BRAID_FIELDS_OF(InstanceNorm)
+};
+
 /// The options of BatchNorm1d, BatchNorm2d and SyncBatchNorm.
 struct BatchNormOptions {
   double eps = 1e-5;

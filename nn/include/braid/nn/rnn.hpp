@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <braid/core/ops/rnn.hpp>
 #include <braid/nn/module.hpp>
@@ -180,3 +181,17 @@ struct GRUCell : Module {
 };
 
 }  // namespace braid::nn
+
+namespace braid::nn::utils::rnn {
+
+/// Sequences of their own lengths in one tensor: each is extended at its end with a number.
+///
+/// Shapes    sequence i is [length i, ..], with the same other sizes; the result is
+///           [longest, n, ..], or [n, longest, ..] with batch_first
+/// Throws    ArgumentError for no sequence; ShapeError for a scalar, and for other sizes
+///
+///     const Tensor x = nn::utils::rnn::pad_sequence({rand({3, 8}), rand({5, 8})}, true);
+[[nodiscard]] Tensor pad_sequence(const std::vector<Tensor>& sequences, bool batch_first = false,
+                                  double padding_value = 0);
+
+}  // namespace braid::nn::utils::rnn

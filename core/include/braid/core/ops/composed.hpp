@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -26,6 +27,16 @@ namespace braid {
 ///
 /// Gradient  dy sigmoid(a - b) and dy sigmoid(b - a)
 [[nodiscard]] Tensor logaddexp(const Tensor& a, const Tensor& b);
+/// log2(2^a + 2^b), without overflow.
+[[nodiscard]] Tensor logaddexp2(const Tensor& a, const Tensor& b);
+/// 1 where x > 0, `values` where x is 0, else 0, also for NaN.
+///
+/// Types     one for both, else DTypeError
+[[nodiscard]] Tensor heaviside(const Tensor& x, const Tensor& values);
+/// x itself: Braid has no complex numbers.
+[[nodiscard]] Tensor real(const Tensor& x);
+/// A tensor like x with this value everywhere.
+[[nodiscard]] Tensor fill(const Tensor& x, const Scalar& value);
 /// pow in float64.
 [[nodiscard]] Tensor float_power(const Tensor& x, const Tensor& exponent);
 [[nodiscard]] Tensor float_power(const Tensor& x, const Scalar& exponent);
@@ -98,6 +109,18 @@ namespace braid {
 [[nodiscard]] Tensor nanmean(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 [[nodiscard]] std::tuple<Tensor, Tensor> std_mean(const Tensor& x, const IntList& dims = {},
                                                   double correction = 1, bool keepdim = false);
+/// std_mean and var_mean of all elements; unbiased: with the correction 1, else 0.
+template <std::same_as<bool> Unbiased>
+[[nodiscard]] std::tuple<Tensor, Tensor> std_mean(const Tensor& x, Unbiased unbiased) {
+  return std_mean(x, {}, unbiased ? 1 : 0);
+}
+/// norm with p = 2.
+[[nodiscard]] Tensor frobenius_norm(const Tensor& x, const IntList& dims, bool keepdim = false);
+[[nodiscard]] Tensor linalg_norm(const Tensor& x, double p = 2, const IntList& dims = {},
+                                 bool keepdim = false);
+/// The place of one number in a sorted sequence.
+[[nodiscard]] Tensor searchsorted(const Tensor& sorted_sequence, const Scalar& value,
+                                  bool right = false);
 /// The differences of neighbours along dim, n times in a row; with n = 0 a copy.
 ///
 /// Throws    ArgumentError for n < 0; ShapeError for a scalar
@@ -127,6 +150,11 @@ namespace braid {
                              const Scalar& beta = 1, const Scalar& alpha = 1);
 [[nodiscard]] Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b,
                             const Scalar& beta = 1, const Scalar& alpha = 1);
+/// The product of all matrices, in the order that needs the fewest multiplications.
+///
+/// Throws    ArgumentError for none; ShapeError unless all are matrices that fit
+[[nodiscard]] Tensor chain_matmul(std::span<const Tensor> matrices);
+[[nodiscard]] Tensor chain_matmul(std::initializer_list<Tensor> matrices);
 /// Sums of products over the last dims of both, which have one size; a scalar multiplies.
 [[nodiscard]] Tensor inner(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor vdot(const Tensor& a, const Tensor& b);

@@ -44,3 +44,10 @@ void clip_grad_value_(std::span<const Tensor> parameters, double clip_value);
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
 
 }  // namespace braid::optim
+
+// PyTorch's names.
+namespace braid::nn::utils {
+using optim::clip_grad_norm_;
+using optim::clip_grad_value_;
+using optim::get_total_norm;
+}  // namespace braid::nn::utils
