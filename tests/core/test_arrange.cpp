@@ -109,7 +109,7 @@ TEST_CASE("LibTorch's spelling of functions", "[arrange]") {
                {chain_matmul({m, m, of({1, 1}).reshape({2, 1})}), {17, 37}},
                {chain_matmul({m}), {1, 2, 3, 4}}});
   CHECK(gradient_at([](T a) { return logaddexp2(a, a); }, {1, 2}) == List{1, 1});
-  CHECK(gradient_at([](T a) { return logaddexp2(a, a.detach() + 1000); }, {1}) == List{0});
+  CHECK(gradient_at([](T a) { return logaddexp2(a, a.detach() + 2000); }, {1}) == List{0});
   CHECK_THROWS_AS(heaviside(x, ones({4})), DTypeError);
   CHECK_THROWS_TEXT(ShapeError, "chain_matmul: expected matrices that fit",
                     chain_matmul({m, ones({3, 3})}));

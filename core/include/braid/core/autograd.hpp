@@ -88,8 +88,8 @@ struct NoGrad : GradMode {
   NoGrad() noexcept : GradMode(false) {}
 };
 
-/// LibTorch's name. Braid's tensors have no mode of their own: those made under it may be used where
-/// gradients are recorded.
+/// LibTorch's name. Braid's tensors have no mode of their own: those made under it may be used
+/// where gradients are recorded.
 struct InferenceMode : GradMode {
   explicit InferenceMode(bool on = true) noexcept : GradMode(!on && grad_enabled()) {}
 };
