@@ -40,6 +40,12 @@ Tensor conv_transpose1d(const Tensor& x, const Tensor& w, const ConvTranspose1dF
 Tensor conv_transpose2d(const Tensor& x, const Tensor& w, const ConvTranspose2dFuncOptions& o) {
   return conv_transpose2d(x, w, o.bias_, o);
 }
+Tensor pixel_shuffle(const Tensor& x, const PixelShuffleFuncOptions& o) {
+  return pixel_shuffle(x, o.upscale_factor);
+}
+Tensor pixel_unshuffle(const Tensor& x, const PixelUnshuffleFuncOptions& o) {
+  return pixel_unshuffle(x, o.downscale_factor);
+}
 Tensor pad(const Tensor& x, const PadFuncOptions& o) { return pad(x, o.sizes, o.mode_, o.value_); }
 Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var,
                   const BatchNormFuncOptions& o) {

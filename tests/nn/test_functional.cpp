@@ -155,6 +155,10 @@ TEST_CASE("functional: LibTorch's options are the function's own", "[nn][functio
       interpolate(image, {.scale_factor = 1.5, .mode = Interpolation::bilinear}));
   CHECK_THROWS_TEXT(ShapeError, "InterpolateFuncOptions: expected 1 or 2 numbers as size, got 3",
                     F::InterpolateFuncOptions().size({1, 2, 3}));
+  const Tensor small = random_tensor({2, 8, 3, 4}, DType::float32, here(), 1);
+  const Tensor large = F::pixel_shuffle(small, F::PixelShuffleFuncOptions(2));
+  CHECK(large.shape() == Shape{2, 2, 6, 8});
+  CHECK_SAME_BITS(F::pixel_unshuffle(large, F::PixelUnshuffleFuncOptions(2)), small);
   CHECK_SAME_BITS(F::pad(image, F::PadFuncOptions({1, 2}).mode(kReflect)),
                   pad(image, {1, 2}, PadMode::reflect));
   CHECK_SAME_BITS(F::batch_norm(image, two, two, F::BatchNormFuncOptions().weight(two).eps(0.1)),

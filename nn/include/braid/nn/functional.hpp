@@ -1,6 +1,7 @@
 #pragma once
 #include <braid/core/names.hpp>
 #include <braid/core/ops/activation.hpp>
+#include <braid/core/ops/arrange.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/composed.hpp>
 #include <braid/core/ops/conv.hpp>
@@ -87,6 +88,8 @@ using braid::max_pool1d;
 using braid::max_pool1d_with_indices;
 using braid::max_pool2d;
 using braid::max_pool2d_with_indices;
+using braid::pixel_shuffle;
+using braid::pixel_unshuffle;
 // distances and losses
 using braid::cosine_similarity;
 using braid::pairwise_distance;
@@ -131,6 +134,8 @@ using nn::triplet_margin_loss;
 [[nodiscard]] Tensor avg_pool1d(const Tensor& x, const AvgPool1dFuncOptions& o);
 [[nodiscard]] Tensor avg_pool2d(const Tensor& x, const AvgPool2dFuncOptions& o);
 [[nodiscard]] Tensor pad(const Tensor& x, const PadFuncOptions& o);
+[[nodiscard]] Tensor pixel_shuffle(const Tensor& x, const PixelShuffleFuncOptions& o);
+[[nodiscard]] Tensor pixel_unshuffle(const Tensor& x, const PixelUnshuffleFuncOptions& o);
 [[nodiscard]] Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var,
                                 const BatchNormFuncOptions& o);
 [[nodiscard]] Tensor group_norm(const Tensor& x, const GroupNormFuncOptions& o);

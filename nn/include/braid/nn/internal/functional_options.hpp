@@ -113,6 +113,15 @@ struct PadFuncOptions {
   BRAID_OPTION(PadFuncOptions, double, value, 0)
 };
 
+struct PixelShuffleFuncOptions {
+  std::int64_t upscale_factor;
+  explicit PixelShuffleFuncOptions(std::int64_t factor) : upscale_factor(factor) {}
+};
+struct PixelUnshuffleFuncOptions {
+  std::int64_t downscale_factor;
+  explicit PixelUnshuffleFuncOptions(std::int64_t factor) : downscale_factor(factor) {}
+};
+
 #define BRAID_LOSS_OPTIONS(Name, Options) \
   struct Name : Options {                 \
     using Base = Options;                 \
