@@ -129,9 +129,6 @@ std::tuple<Tensor, Tensor> std_mean(const Tensor& x, const IntList& dims, double
   return {detail::std(x, dims, correction, keepdim), mean(x, dims, keepdim)};
 }
 Tensor real(const Tensor& x) { return x; }
-Tensor fill(const Tensor& x, const Scalar& value) {
-  return full_like(x.detach(), value, {.dtype = x.dtype()});
-}
 Tensor frobenius_norm(const Tensor& x, const IntList& dims, bool keepdim) {
   return norm(x, 2, dims, keepdim);
 }

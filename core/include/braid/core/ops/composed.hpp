@@ -35,8 +35,6 @@ namespace braid {
 [[nodiscard]] Tensor heaviside(const Tensor& x, const Tensor& values);
 /// x itself: Braid has no complex numbers.
 [[nodiscard]] Tensor real(const Tensor& x);
-/// A tensor like x with this value everywhere.
-[[nodiscard]] Tensor fill(const Tensor& x, const Scalar& value);
 /// pow in float64.
 [[nodiscard]] Tensor float_power(const Tensor& x, const Tensor& exponent);
 [[nodiscard]] Tensor float_power(const Tensor& x, const Scalar& exponent);
