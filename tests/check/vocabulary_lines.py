@@ -100,12 +100,14 @@ def compare(tables, compiler):
 def update(tables, found):
     """Sets each status to what the compiler says. Returns how many were changed, and what a person
     has to decide."""
-    changed, left = 0, []
+    changed, left = [], []
     for row, message in found:
         if row.status in ("other", "none") and message.endswith("LibTorch's line compiles"):
             print(f"same now: {row.name}: {row.libtorch}")
             row.status, row.braid, row.note = "same", "", ""
-            changed += 1
+            changed.append(row)
         else:
             left.append((row, message))
-    return changed, [(row, message) for row, message in left if row.status != "same"]
+    # a line that is no longer needed may be wrong
+    left = [(row, message) for row, message in left if not any(row is one for one in changed)]
+    return len(changed), left
