@@ -139,17 +139,9 @@ Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset
                     const FactoryOptions& options) {
   return indices_of(tril(ones({rows, columns}, {.dtype = DType::uint8}), offset), options);
 }
-Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset,
-                    const TensorOptions& options) {
-  return tril_indices(rows, columns, offset, FactoryOptions(options));
-}
 Tensor triu_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset,
                     const FactoryOptions& options) {
   return indices_of(triu(ones({rows, columns}, {.dtype = DType::uint8}), offset), options);
-}
-Tensor triu_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset,
-                    const TensorOptions& options) {
-  return triu_indices(rows, columns, offset, FactoryOptions(options));
 }
 
 Tensor pixel_shuffle(const Tensor& x, std::int64_t r) {

@@ -132,8 +132,13 @@ Tensor real(const Tensor& x) { return x; }
 Tensor frobenius_norm(const Tensor& x, const IntList& dims, bool keepdim) {
   return norm(x, 2, dims, keepdim);
 }
-Tensor linalg_norm(const Tensor& x, double p, const IntList& dims, bool keepdim) {
-  return norm(x, p, dims, keepdim);
+Tensor linalg_norm(const Tensor& x, const std::optional<Scalar>& order, const IntList& dims,
+                   bool keepdim) {
+  const auto rank = dims.size() == 0 ? static_cast<std::size_t>(x.dim()) : dims.size();
+  if (order && rank != 1)
+    throw ArgumentError(str("linalg_norm: expected one dim with the order ", *order,
+                            ", since Braid has no norms of matrices, got ", rank, " dims"));
+  return norm(x, order ? order->to_double() : 2, dims, keepdim);
 }
 Tensor searchsorted(const Tensor& sorted_sequence, const Scalar& value, bool right) {
   return searchsorted(

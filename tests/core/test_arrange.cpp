@@ -1,5 +1,7 @@
 // Functions that put tensors side by side, or their elements in another order, and other functions
 // in LibTorch's spelling.
+#include <cmath>
+
 #include <braid/core/ops/arrange.hpp>
 #include <braid/core/ops/special.hpp>
 
@@ -101,6 +103,10 @@ TEST_CASE("LibTorch's spelling of functions", "[arrange]") {
                {where(of({0, 1, 0, 2}))[0], {1, 3}},
                {frobenius_norm(of({3, 4}), {0}), {5}},
                {linalg_norm(of({3, 4}), 1), {7}},
+               {linalg_norm(m), {std::sqrt(30.0)}},
+               {linalg_norm(m, 1, {0}), {4, 6}},
+               {var_mean(of({1, 3}), true).var, {2}},
+               {var_mean(of({1, 3}), false).var, {1}},
                {special::expit(of({0})), {0.5}},
                {logaddexp2(of({3, 1023}), of({3, 1023})), {4, 1024}},
                {std::get<1>(std_mean(of({1, 3}), true)), {2}},
@@ -109,6 +115,10 @@ TEST_CASE("LibTorch's spelling of functions", "[arrange]") {
                {chain_matmul({m}), {1, 2, 3, 4}}});
   CHECK(gradient_at([](T a) { return logaddexp2(a, a); }, {1, 2}) == List{1, 1});
   CHECK(gradient_at([](T a) { return logaddexp2(a, a.detach() + 2000); }, {1}) == List{0});
+  // the norm of a matrix is another number
+  CHECK_THROWS_TEXT(ArgumentError, "linalg_norm: expected one dim with the order 2",
+                    linalg_norm(m, 2));
+  CHECK_THROWS_AS(linalg_norm(m, 1, {0, 1}), ArgumentError);
   CHECK_THROWS_AS(heaviside(x, ones({4})), DTypeError);
   CHECK_THROWS_TEXT(ShapeError, "chain_matmul: expected matrices that fit",
                     chain_matmul({m, ones({3, 3})}));

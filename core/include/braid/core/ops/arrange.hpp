@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <braid/core/ops/composed.hpp>
-#include <braid/core/options.hpp>
+#include <braid/core/ops/create.hpp>
 
 // Functions of PyTorch that put tensors side by side, or their elements in another order: several
 // ops in a row. Dtypes, gradients and errors that are not named follow from those that they call.
@@ -49,12 +49,20 @@ namespace braid {
 /// int64 [2, count].
 [[nodiscard]] Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset = 0,
                                   const FactoryOptions& options = {});
-[[nodiscard]] Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset,
-                                  const TensorOptions& options);
 [[nodiscard]] Tensor triu_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset = 0,
                                   const FactoryOptions& options = {});
+
+// The second form, as in ops/create.hpp.
+template <detail::OptionsInLibTorchsForm O>
+[[nodiscard]] Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset,
+                                  const O& options) {
+  return tril_indices(rows, columns, offset, detail::options_of(options));
+}
+template <detail::OptionsInLibTorchsForm O>
 [[nodiscard]] Tensor triu_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset,
-                                  const TensorOptions& options);
+                                  const O& options) {
+  return triu_indices(rows, columns, offset, detail::options_of(options));
+}
 
 /// [.., c r², h, w] → [.., c, h r, w r]: channels become pixels; and back.
 ///

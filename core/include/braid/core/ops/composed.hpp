@@ -107,15 +107,18 @@ namespace braid {
 [[nodiscard]] Tensor nanmean(const Tensor& x, const IntList& dims = {}, bool keepdim = false);
 [[nodiscard]] std::tuple<Tensor, Tensor> std_mean(const Tensor& x, const IntList& dims = {},
                                                   double correction = 1, bool keepdim = false);
-/// std_mean and var_mean of all elements; unbiased: with the correction 1, else 0.
+/// std_mean of all elements; unbiased: with the correction 1, else 0.
 template <std::same_as<bool> Unbiased>
 [[nodiscard]] std::tuple<Tensor, Tensor> std_mean(const Tensor& x, Unbiased unbiased) {
   return std_mean(x, {}, unbiased ? 1 : 0);
 }
 /// norm with p = 2.
 [[nodiscard]] Tensor frobenius_norm(const Tensor& x, const IntList& dims, bool keepdim = false);
-[[nodiscard]] Tensor linalg_norm(const Tensor& x, double p = 2, const IntList& dims = {},
-                                 bool keepdim = false);
+/// Without an order the root of the sum of squares over the dims; with one the norm of vectors.
+///
+/// Throws    ArgumentError for an order over two dims, which PyTorch takes for the norm of a matrix
+[[nodiscard]] Tensor linalg_norm(const Tensor& x, const std::optional<Scalar>& order = {},
+                                 const IntList& dims = {}, bool keepdim = false);
 /// The place of one number in a sorted sequence.
 [[nodiscard]] Tensor searchsorted(const Tensor& sorted_sequence, const Scalar& value,
                                   bool right = false);

@@ -92,5 +92,8 @@ template <std::same_as<bool> Keep>
 VarMean var_mean(const Tensor& x, const IntList& dims, double correction, Keep keepdim) {
   return detail::var_mean(x, dims, correction, keepdim);
 }
+template <std::same_as<bool> Unbiased> VarMean var_mean(const Tensor& x, Unbiased unbiased) {
+  return detail::var_mean(x, {}, unbiased ? 1 : 0, false);
+}
 
 }  // namespace braid
