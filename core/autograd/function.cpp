@@ -106,11 +106,11 @@ void record_function(const char* name, const std::shared_ptr<autograd::AutogradC
   std::vector<Like> like;
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     Tensor& y = outputs[k];
+    const bool has_gradient = y.defined() && !is_among(y, constant) && is_floating(y.dtype());
     // An output that is an input, or that has a graph, keeps it; the result is another handle.
     if (y.defined() && !is_among(y, dirty) &&
         (is_among(y, inputs) || y.requires_grad() || is_among(y, differentiable)))
       y = y.detach();
-    const bool has_gradient = y.defined() && !is_among(y, constant) && is_floating(y.dtype());
     differentiable.push_back(has_gradient ? y : Tensor());
     like.push_back(y.defined() ? Like{y.shape(), y.dtype(), y.device()}
                                : Like{Shape{0}, DType::float32, Device()});

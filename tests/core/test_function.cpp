@@ -60,6 +60,17 @@ struct Several : autograd::Function<Several> {
   }
 };
 
+/// x, without a gradient, and a view of x.
+struct Views : autograd::Function<Views> {
+  static variable_list forward(AutogradContext* ctx, const Tensor& x) {
+    ctx->mark_non_differentiable({x});
+    return {x, x.view({2, 1})};
+  }
+  static variable_list backward(AutogradContext*, variable_list gradients) {
+    return {gradients[1].view({2}) * 5};
+  }
+};
+
 /// Doubles its input in place.
 struct Double : autograd::Function<Double> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x) {
@@ -125,6 +136,14 @@ TEST_CASE("Function: several results, arguments that are none, undefined gradien
   const Tensor x = of({1, -2});
   Several::apply(x, std::optional<Tensor>(), true)[1].sum().backward();
   CHECK(list(x.grad()) == List{3, 3});
+}
+
+TEST_CASE("Function: results that share the memory of an argument", "[autograd]") {
+  const Tensor x = of({1, 2}), y = x * 2;
+  const variable_list results = Views::apply(y);
+  CHECK((!results[0].requires_grad() && y.requires_grad()));
+  square(results[1]).sum().backward();
+  CHECK(list(x.grad()) == List{40, 80});
 }
 
 TEST_CASE("Function: without gradients nothing is recorded", "[autograd]") {
