@@ -37,9 +37,9 @@ NativeStream::NativeStream(const char* name, Stream& stream) : name_(name), stre
 NativeStream::~NativeStream() = default;  // never runs: the constructor throws
 void NativeStream::check(int) const { (void)name_, (void)stream_, (void)before_; }
 
-GemmEngine gemm_engine() { return GemmEngine::braid; }
+GemmEngine gemm_engine() { return GemmEngine::automatic; }
 void set_gemm_engine(GemmEngine engine) {
-  if (engine != GemmEngine::braid)
+  if (engine == GemmEngine::cublas)
     throw DeviceError("set_gemm_engine: expected a build with CUDA, got BRAID_CUDA=OFF");
 }
 

@@ -13,6 +13,7 @@
 #include <braid/kernels/cuda.hpp>
 
 #include "cuda/cublas_api.hpp"
+#include "cuda/gemm_plan.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
 #include "gemm_sums.hpp"
@@ -59,8 +60,8 @@ constexpr int kUnset = -1;
 std::atomic<int> chosen{kUnset};
 
 GemmEngine from_environment() {
-  return choice_from_environment("BRAID_GEMM", {"braid", "cublas"}) == 0 ? GemmEngine::braid
-                                                                         : GemmEngine::cublas;
+  return static_cast<GemmEngine>(
+      choice_from_environment("BRAID_GEMM", {"automatic", "braid", "cublas"}));
 }
 
 /// A device's handle. It holds the stream and the workspace between calls, so it has one user at a
@@ -140,6 +141,16 @@ GemmEngine gemm_engine() {
   return static_cast<GemmEngine>(engine);
 }
 
+bool cublas_computes(GemmEngine engine, DType dtype, bool (*opens)()) {
+  const bool narrow = dtype == DType::float16 || dtype == DType::bfloat16;
+  switch (engine) {
+    case GemmEngine::automatic: return narrow && opens();
+    case GemmEngine::cublas: return narrow || dtype == DType::float32 || dtype == DType::float64;
+    case GemmEngine::braid: return false;
+  }
+  return false;
+}
+
 void set_gemm_engine(GemmEngine engine) {
   if (engine == GemmEngine::cublas) (void)library();
   chosen.store(static_cast<int>(engine), std::memory_order_relaxed);
@@ -149,11 +160,10 @@ namespace {
 
 /// C = op(A) op(B) (+ bias, + C) by cuBLAS. Returns false if cuBLAS cannot compute it.
 bool multiply(const GemmArgs& args, Stream& stream) {
-  if (gemm_engine() != GemmEngine::cublas || args.k == 0 ||
-      args.batch > std::numeric_limits<int>::max())
-    return false;
-  if (args.dtype != DType::float32 && args.dtype != DType::float64 &&
-      args.dtype != DType::float16 && args.dtype != DType::bfloat16)
+  const GemmEngine engine = gemm_engine();
+  if (!cublas_computes(engine, args.dtype, &cublas::is_installed) || args.k == 0 ||
+      args.batch > std::numeric_limits<int>::max() ||
+      (engine == GemmEngine::automatic && is_tiny(args)))
     return false;
   if (args.batch > 1 && args.bias != nullptr && args.batch_c == 0) return false;
   // A row-major [rows, columns] matrix is a column-major [columns, rows] one. So the first operand

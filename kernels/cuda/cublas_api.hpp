@@ -59,5 +59,8 @@ struct Functions {
 ///   cublas_fake.cu    the fake cuBLAS for emulated devices: the same functions as plain loops,
 ///                     column-major, with the library's checks of their arguments
 [[nodiscard]] Functions library_functions();
+/// True if a GPU has the library: it can be opened, which is tried once. False on emulated devices,
+/// whose fake only runs if a program asks for it.
+[[nodiscard]] bool is_installed();
 
 }  // namespace braid::cuda::cublas

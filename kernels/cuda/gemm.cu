@@ -36,7 +36,7 @@ void gemm_pair(const GemmPairArgs& args, Stream& stream) {
     return g.m > 0 && g.n > 0 && g.batch == 1 && g.ta == ta && !g.tb && is_tiny(g);
   };
   if (!tiny(input, false) || !tiny(weight, true) || input.dtype != weight.dtype ||
-      gemm_engine() != GemmEngine::braid) {
+      gemm_engine() == GemmEngine::cublas) {
     gemm(input, stream);
     return gemm(weight, stream);
   }

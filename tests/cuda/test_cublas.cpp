@@ -3,6 +3,7 @@
 // cases of tests/cuda_kernels, which run a second time with BRAID_GEMM=cublas.
 #include <braid/kernels/cuda.hpp>
 
+#include "cuda/cublas.hpp"
 #include "cuda/cublas_api.hpp"
 #include "cuda_support.hpp"
 #if defined(BRAID_CUDA_SIMT)
@@ -85,6 +86,32 @@ TEST_CASE("cublas: the switch decides which kernels run", "[cublas]") {
   CHECK(kernels_of(DType::float32) == "braid ");
 }
 #endif
+
+TEST_CASE("cublas: what each engine leaves to it", "[cublas]") {
+  using cuda::GemmEngine;
+  static int asked = 0;
+  const auto opens = []() { return ++asked, true; };
+  const auto fails = []() { return ++asked, false; };
+  struct Row {
+    DType dtype;
+    bool automatic, cublas;
+  };
+  for (const Row& row : {Row{DType::float16, true, true},
+                         {DType::bfloat16, true, true},
+                         {DType::float32, false, true},
+                         {DType::float64, false, true},
+                         {DType::int32, false, false},
+                         {DType::int64, false, false}}) {
+    INFO(row.dtype);
+    asked = 0;
+    CHECK(cuda::cublas_computes(GemmEngine::automatic, row.dtype, opens) == row.automatic);
+    CHECK_FALSE(cuda::cublas_computes(GemmEngine::automatic, row.dtype, fails));
+    CHECK(asked == (row.automatic ? 2 : 0));
+    CHECK(cuda::cublas_computes(GemmEngine::cublas, row.dtype, fails) == row.cublas);
+    CHECK_FALSE(cuda::cublas_computes(GemmEngine::braid, row.dtype, opens));
+    CHECK(asked == (row.automatic ? 2 : 0));
+  }
+}
 
 TEST_CASE("cublas: a missing library, or one without the functions, is said", "[cublas]") {
   const char* const missing[] = {"libbraid_no_such_blas.so.13", "libbraid_no_such_blas.so"};

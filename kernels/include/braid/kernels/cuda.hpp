@@ -33,14 +33,17 @@ void manual_seed(std::uint64_t seed);
 
 /// The implementation of matrix products on CUDA devices.
 enum class GemmEngine {
-  braid,  ///< Braid's kernels (the default): the same bits for every stream, thread and run
+  /// The default: cuBLAS for float16 and bfloat16 where it can be opened, Braid's kernels for all
+  /// others. Emulated devices always use Braid's kernels
+  automatic,
+  braid,  ///< Braid's kernels: the same bits for every stream, thread and run
   /// NVIDIA's cuBLAS, opened at run time, for floating point products; Braid's kernels compute all
   /// others, and those that cuBLAS cannot compute
   cublas,
 };
 
 /// Returns the engine in use: the one last set by set_gemm_engine, else that of the environment
-/// variable BRAID_GEMM (braid or cublas).
+/// variable BRAID_GEMM (automatic, braid or cublas).
 ///
 /// Throws    ArgumentError if the variable has another value
 [[nodiscard]] GemmEngine gemm_engine();
