@@ -69,13 +69,7 @@ std::uint16_t to_half(double x, int fraction, int lowest, int bias) {
   const int bits = static_cast<int>(steps) + ((exponent + bias - 1) << fraction);
   return static_cast<std::uint16_t>(sign | std::min(bits, infinity));
 }
-double from_half(std::uint16_t x) {
-  const int exponent = x >> 10 & 31, fraction = x & 1023;
-  double value = exponent == 0    ? std::ldexp(fraction, -24)
-                 : exponent == 31 ? (fraction == 0 ? HUGE_VAL : NAN)
-                                  : std::ldexp(1024 + fraction, exponent - 25);
-  return (x & 0x8000) != 0 ? -value : value;
-}
+
 template <class S> Next to_f16(Thread& t, const Instruction& i) {
   t.r[i.d] = to_half(get<S>(t.r[i.a]), 10, -14, 15);
   return Next::go_on;

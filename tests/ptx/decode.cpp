@@ -80,8 +80,8 @@ int Line::second(std::string& operand) {
 }
 
 void decode(Line& line) {
-  for (const Decoders* table :
-       {&arithmetic_decoders(), &conversion_decoders(), &memory_decoders(), &thread_decoders()}) {
+  for (const Decoders* table : {&arithmetic_decoders(), &conversion_decoders(), &memory_decoders(),
+                                &thread_decoders(), &matrix_decoders()}) {
     const auto it = table->find(line.opcode);
     if (it == table->end()) continue;
     it->second(line);

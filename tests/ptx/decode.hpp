@@ -70,6 +70,7 @@ const Decoders& arithmetic_decoders();
 const Decoders& conversion_decoders();
 const Decoders& memory_decoders();
 const Decoders& thread_decoders();
+const Decoders& matrix_decoders();
 /// Finds the decoder of a line's opcode and calls it.
 void decode(Line& line);
 

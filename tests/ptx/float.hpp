@@ -70,6 +70,15 @@ template <class T> bool compare(int kind, T a, T b) {
   }
 }
 
+inline double from_half(std::uint16_t x) {
+  const int exponent = x >> 10 & 31, fraction = x & 1023;
+  double value = exponent == 0    ? std::ldexp(fraction, -24)
+                 : exponent == 31 ? (fraction == 0 ? HUGE_VAL : NAN)
+                                  : std::ldexp(1024 + fraction, exponent - 25);
+  return (x & 0x8000) != 0 ? -value : value;
+}
+inline float from_bfloat16(std::uint16_t x) { return get<float>(std::uint64_t(x) << 16); }
+
 inline std::int64_t wider(std::int32_t) { return 0; }
 inline std::uint64_t wider(std::uint32_t) { return 0; }
 inline std::int32_t wider(std::int16_t) { return 0; }

@@ -18,6 +18,9 @@ struct Error : std::runtime_error {
 
 enum class Space : std::uint8_t { generic, global, shared, local, param };
 
+/// The operations of a whole warp on matrices: ldmatrix and mma.
+enum class MatrixOp : std::uint8_t { none, load, multiply };
+
 struct Thread;
 struct Instruction;
 /// What follows an instruction: the next one, the one at Thread::pc, other threads, or nothing.
@@ -38,6 +41,8 @@ struct Instruction {
   Space space = Space::generic;
   std::int64_t offset = 0, source_offset = 0;
   int target = 0;  ///< of a branch
+  MatrixOp matrix = MatrixOp::none;
+  std::shared_ptr<const std::vector<int>> list;  ///< the registers of a matrix operation, in order
 };
 
 struct Parameter {

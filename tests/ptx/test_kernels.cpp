@@ -1,5 +1,6 @@
 // Memory, barriers, warps and calls: operations of several threads, under each order of the
 // threads.
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 
@@ -72,6 +73,104 @@ TEST_CASE("ptx: shfl, vote, bar.warp", "[ptx]") {
   }
   CHECK(has(what([] { warp("shfl.sync.idx.b32 %d, %r0, 9, 31, 15;", 4); }), "takes no part"));
   CHECK(has(what([] { warp("shfl.sync.idx.b32 %d, %r0, 0, 31, 1;", 4); }), "not in its mask"));
+}
+
+TEST_CASE("ptx: ldmatrix", "[ptx]") {
+  // Row r of matrix m has the elements 100 m + 10 r + column, at an address of lane 8 m + r: the
+  // lanes fill shared memory in reverse.
+  const auto load = [](const std::string& count, const std::string& to, Order order) {
+    return results(
+        kernel(".shared .align 16 .b8 part[512];\n.reg .b32 %x<4>; .reg .b16 %h<2>;" + kMine +
+               "mov.u32 %r1, part; sub.u32 %r2, 31, %r0; mad.lo.u32 %r2, %r2, 16, %r1;"
+               "shr.u32 %r3, %r0, 3; and.b32 %r4, %r0, 7; mul.lo.u32 %r3, %r3, 100;"
+               "mad.lo.u32 %r3, %r4, 10, %r3; mov.u32 %r5, 0;"
+               "L: shl.b32 %r6, %r5, 1; add.u32 %r6, %r6, %r2; add.u32 %r7, %r3, %r5;"
+               "st.shared.u16 [%r6], %r7; add.u32 %r5, %r5, 1;"
+               "setp.lt.u32 %p1, %r5, 8; @%p1 bra L; bar.sync 0; mov.u32 %x3, 0;"
+               "ldmatrix.sync.aligned.m8n8." +
+               count + ".shared.b16 " + to + ", [%r2];" + "mov.b64 %d, {%x0, %x3};" + kStore),
+        threads(32, order));
+  };
+  for (const Order order : kOrders) {
+    const Numbers four = load("x4", "{%x0, %x1, %x2, %x3}", order),
+                  turned = load("x4.trans", "{%x0, %x1, %x2, %x3}", order),
+                  two = load("x2", "{%x0, %x3}", order), one = load("x1", "{%x0}", order);
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const auto pair = [&](unsigned matrix, bool transposed) {
+        const unsigned g = lane / 4, k = lane % 4 * 2;
+        return std::uint64_t(100 * matrix + (transposed ? 10 * k + g : 10 * g + k)) |
+               std::uint64_t(100 * matrix + (transposed ? 10 * k + 10 + g : 10 * g + k + 1)) << 16;
+      };
+      CHECK(four[lane] == (pair(0, false) | pair(3, false) << 32));
+      CHECK(turned[lane] == (pair(0, true) | pair(3, true) << 32));
+      CHECK(two[lane] == (pair(0, false) | pair(1, false) << 32));
+      CHECK(one[lane] == pair(0, false));
+    }
+  }
+  CHECK(has(what([] { warp("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r0];", 4); }),
+            "in a warp of 4"));
+}
+
+TEST_CASE("ptx: mma.sync", "[ptx]") {
+  struct Form {
+    const char* types;
+    unsigned each;  // elements of a register
+    std::uint32_t (*bits)(int);
+  };
+  const auto of_tf32 = [](int x) { return std::bit_cast<std::uint32_t>(static_cast<float>(x)); };
+  const auto of_bf16 = [](int x) {
+    return std::bit_cast<std::uint32_t>(static_cast<float>(x)) >> 16;
+  };
+  const auto of_half = [](int x) {  // |x| from 1 to 3
+    const std::uint32_t sign = x < 0 ? 0x8000 : 0, size = static_cast<std::uint32_t>(std::abs(x));
+    return sign | (size == 0 ? 0u : size == 1 ? 0x3c00u : size == 2 ? 0x4000u : 0x4200u);
+  };
+  for (const Form& form : {Form{"m16n8k8.row.col.f32.tf32.tf32.f32", 1, of_tf32},
+                           {"m16n8k16.row.col.f32.bf16.bf16.f32", 2, of_bf16},
+                           {"m16n8k16.row.col.f32.f16.f16.f32", 2, of_half}}) {
+    INFO(form.types);
+    const unsigned depth = 8 * form.each;
+    const auto left = [](unsigned row, unsigned k) {
+      return static_cast<int>(row * 5 + k * 3) % 7 - 3;
+    };
+    const auto right = [](unsigned k, unsigned n) {
+      return static_cast<int>(k * 2 + n * 5) % 7 - 3;
+    };
+    std::vector<std::uint32_t> in(32 * 10), out(32 * 4);
+    for (unsigned row = 0; row < 16; ++row)
+      for (unsigned k = 0; k < depth; ++k) {
+        // which register of which lane, and which part of it
+        const unsigned column = k / form.each, lane = row % 8 * 4 + column % 4,
+                       which = row / 8 + column / 4 * 2;
+        in[lane * 10 + which] |= form.bits(left(row, k)) << 16 * (k % form.each);
+      }
+    for (unsigned k = 0; k < depth; ++k)
+      for (unsigned n = 0; n < 8; ++n) {
+        const unsigned row = k / form.each, lane = n * 4 + row % 4, which = row / 4;
+        in[lane * 10 + 4 + which] |= form.bits(right(k, n)) << 16 * (k % form.each);
+      }
+    for (unsigned lane = 0; lane < 32; ++lane)
+      for (unsigned c = 0; c < 4; ++c)
+        in[lane * 10 + 6 + c] = std::bit_cast<std::uint32_t>(static_cast<float>(lane * 4 + c));
+    std::string text = ".reg .b32 %x<14>;" + kMine + "mad.wide.u32 %e, %r0, 40, %a;";
+    for (int k = 0; k < 10; ++k)
+      text += "ld.global.u32 %x" + std::to_string(k) + ", [%e+" + std::to_string(4 * k) + "];";
+    text += "mma.sync.aligned." + std::string(form.types) +
+            " {%x10, %x11, %x12, %x13}, {%x0, %x1, %x2, %x3}, {%x4, %x5}, {%x6, %x7, %x8, %x9};"
+            "mad.wide.u32 %e, %r0, 16, %b; st.global.v4.u32 [%e], {%x10, %x11, %x12, %x13};";
+    for (const Order order : kOrders) {
+      (void)results(kernel(text), threads(32, order),
+                    {reinterpret_cast<std::uint64_t>(in.data()),
+                     reinterpret_cast<std::uint64_t>(out.data()), 0});
+      for (unsigned row = 0; row < 16; ++row)
+        for (unsigned n = 0; n < 8; ++n) {
+          const unsigned lane = row % 8 * 4 + n / 2, c = row / 8 * 2 + n % 2;
+          int expected = static_cast<int>(lane * 4 + c);
+          for (unsigned k = 0; k < depth; ++k) expected += left(row, k) * right(k, n);
+          CHECK(std::bit_cast<float>(out[lane * 4 + c]) == static_cast<float>(expected));
+        }
+    }
+  }
 }
 
 TEST_CASE("ptx: cp.async arrives when it is waited for", "[ptx]") {

@@ -99,6 +99,10 @@ Source source(const Instruction& i, unsigned lane, std::uint64_t b, std::uint64_
 }  // namespace
 
 void meet(const Instruction& i, Thread* first, unsigned count, std::uint32_t mask) {
+  if (i.matrix != MatrixOp::none) {
+    if (count < 32) throw Error("a matrix operation in a warp of " + std::to_string(count));
+    return meet_all(i, first);
+  }
   const auto op = static_cast<WarpOp>(i.kind);
   const auto in = [&](unsigned lane) { return (mask >> lane & 1) != 0; };
   std::uint64_t given[32];
