@@ -1,4 +1,5 @@
 #pragma once
+#include "cuda/device/gemm_kernels.cuh"
 #include "cuda/device/gemm_small.cuh"
 #include "cuda/gemm_kinds.hpp"
 
@@ -18,10 +19,9 @@ void gemm_float32_square(GemmTileKind tile, const GemmParams<F32>& p, bool ta, b
 void gemm_float32_skinny(GemmTileKind tile, const GemmParams<F32>& p, bool ta, bool tb,
                          Stream& stream);
 
-/// Queues the tiles of a product as planned. Only float32 has tiles that are not square. float16
-/// and bfloat16 are widened on their way to shared memory, summed in float32, and rounded once. For
-/// integers one tile is used for both tiles of the plan, because compile time matters more than the
-/// last of the speed.
+/// Queues the tiles of a product as planned. For integers one tile is used for both tiles of the
+/// plan, because compile time matters more than the last of the speed. The same for float16 and
+/// bfloat16 where an operand is not aligned to 16 bytes, or both are transposed.
 template <class E>
 void launch_planned(const GemmParams<E>& p, [[maybe_unused]] GemmTileKind tile, bool ta, bool tb,
                     Stream& stream) {
@@ -35,6 +35,10 @@ void launch_planned(const GemmParams<E>& p, [[maybe_unused]] GemmTileKind tile, 
     }
   } else if constexpr (!E::kFloating) {
     launch_tiles<E, Square32>(p, ta, tb, stream);
+  } else if constexpr (sizeof(typename E::T) == 2) {
+    if (!p.packs_a || !p.packs_b || (ta && tb)) launch_tiles<E, Mma64Any>(p, ta, tb, stream);
+    else if (tile == GemmTileKind::mma128) launch_tiles<E, Mma128>(p, ta, tb, stream);
+    else launch_tiles<E, Mma64>(p, ta, tb, stream);
   } else {
     if (tile == GemmTileKind::square32) launch_tiles<E, Square32>(p, ta, tb, stream);
     else launch_tiles<E, Square64>(p, ta, tb, stream);

@@ -38,10 +38,9 @@ GemmPlan plan_gemm(const GemmArgs& args, int processors) noexcept {
       plan.splits = ceil_div(args.k, plan.depth);
     }
   }
-  const bool wide = args.dtype == DType::float32;
   double best = 0;
   for (const GemmTileShape& tile : kGemmTiles) {
-    if (tile.wide_only && !wide) continue;
+    if (!has_tile(args.dtype, tile.use)) continue;
     const std::int64_t blocks =
         ceil_div(args.m, tile.rows) * ceil_div(args.n, tile.columns) * args.batch * plan.splits;
     const double each = static_cast<double>(ceil_div(blocks, processors)),

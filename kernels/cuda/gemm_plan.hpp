@@ -12,24 +12,37 @@ enum class GemmTileKind : std::uint8_t {
   square32,
   columns128x16,
   rows16x128,
+  mma128,
+  mma64,
   tiny
 };
+
+/// The dtypes that have a tile: float32 alone; float32, float64 and integers; or float16 and
+/// bfloat16, on tensor cores.
+enum class GemmTileUse : std::uint8_t { float32, wide, narrow };
+[[nodiscard]] constexpr bool has_tile(DType dtype, GemmTileUse use) noexcept {
+  const bool narrow = dtype == DType::float16 || dtype == DType::bfloat16;
+  return use == GemmTileUse::float32 ? dtype == DType::float32
+                                     : narrow == (use == GemmTileUse::narrow);
+}
 
 struct GemmTileShape {
   GemmTileKind kind;
   int rows, columns, threads;
-  double rate;     // of an SM full of its blocks, relative to the largest tile
-  bool wide_only;  // only float32 has it
+  double rate;  // of an SM full of its blocks, relative to the largest tile
+  GemmTileUse use;
 };
 
 /// tiny is not in the table: one block per matrix, where each thread computes whole elements.
 inline constexpr GemmTileShape kGemmTiles[] = {
-    {GemmTileKind::square128, 128, 128, 256, 1.0, true},
-    {GemmTileKind::tall128x64, 128, 64, 128, 0.95, true},
-    {GemmTileKind::square64, 64, 64, 128, 0.8, false},
-    {GemmTileKind::square32, 32, 32, 64, 0.5, false},
-    {GemmTileKind::columns128x16, 128, 16, 128, 0.45, true},
-    {GemmTileKind::rows16x128, 16, 128, 128, 0.45, true},
+    {GemmTileKind::square128, 128, 128, 256, 1.0, GemmTileUse::float32},
+    {GemmTileKind::tall128x64, 128, 64, 128, 0.95, GemmTileUse::float32},
+    {GemmTileKind::square64, 64, 64, 128, 0.8, GemmTileUse::wide},
+    {GemmTileKind::square32, 32, 32, 64, 0.5, GemmTileUse::wide},
+    {GemmTileKind::columns128x16, 128, 16, 128, 0.45, GemmTileUse::float32},
+    {GemmTileKind::rows16x128, 16, 128, 128, 0.45, GemmTileUse::float32},
+    {GemmTileKind::mma128, 128, 128, 128, 1.0, GemmTileUse::narrow},
+    {GemmTileKind::mma64, 64, 64, 128, 0.6, GemmTileUse::narrow},
 };
 
 struct GemmPlan {

@@ -98,7 +98,8 @@ WIDTHS = [
     (r"linear_backward_weight<float32, .*", {"async", "read", "store"}),
     (r"linear_forward<float32, .*", {"load", "read", "store"}),
     (r"(linear|matmul)_\w+<float32, .*", {"async", "load", "read", "store"}),
-    (r"(linear|matmul)_\w+<(bfloat16|float16), .*", {"read"}),  # 4 x 2 bytes
+    # the results are 4 x 2 bytes
+    (r"(linear|matmul)_\w+<(bfloat16|float16), MmaTile<.*", {"async", "read"}),
     (r"(linear|matmul)_\w+<.*", {"load", "read", "store"}),
 ]
 

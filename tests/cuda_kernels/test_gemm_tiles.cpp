@@ -1,5 +1,7 @@
 // Tests the tiles of Braid's own CUDA products: each tile by an explicit plan, and the planner's
 // choice for a shape.
+#include <optional>
+
 #include "cuda/gemm_kinds.hpp"
 #include "kernels/gemm_cases.hpp"
 
@@ -34,10 +36,33 @@ TEST_CASE("cuda gemm: every tile, every layout, sizes one beside the tile's",
         s.accumulate = turn % 3 == 1;
         s.pad = beside == 0 ? 0 : turn % 2 == 0 ? 4 - s.m % 4 : 1;
         s.shift = turn % 5 == 4 ? 1 : 0;
-        check(DType::float32, s);
-        if (!tile.wide_only && beside != 0)
-          for (const DType t : {DType::float64, DType::float16, DType::bfloat16}) check(t, s);
+        for (const DType t : kFloats)
+          if (has_tile(t, tile.use) && (t == DType::float32 || beside != 0)) check(t, s);
       }
+}
+
+TEST_CASE("cuda gemm: tensor cores, with operands that are aligned to 16 bytes and not",
+          "[cuda_kernels][gemm]") {
+  NEEDS_DEVICE;
+  struct Case {
+    std::int64_t beside, k, pad, batch;  // pad makes every leading dim a multiple of eight, but
+    std::int64_t shift;                  // shift moves the operands off an aligned address
+  };
+  unsigned turn = 0;
+  for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles) {
+    if (tile.use != braid::cuda::GemmTileUse::narrow) continue;
+    for (int layout = 0; layout < 4; ++layout)
+      for (const auto& [beside, k, pad, batch, shift] :
+           {Case{-1, 39, 1, 1, 0}, {1, 161, 7, 1, 0}, {0, 96, 0, 2, 0}, {1, 33, 7, 1, 1}}) {
+        const DType t = turn++ % 2 == 0 ? DType::bfloat16 : DType::float16;
+        Product s = product({tile.rows + beside, tile.columns + beside, k}, layout);
+        s.by = planned({tile.kind, 1, k});
+        s.pad = pad, s.batch = batch, s.shift = shift;
+        s.sums = batch == 1;
+        s.relu = turn % 2 == 0, s.bias = turn % 3 == 0, s.accumulate = turn % 3 == 1;
+        check(t, s);
+      }
+  }
 }
 
 TEST_CASE("cuda gemm: several tiles each way, whole and ragged", "[cuda_kernels][gemm]") {
@@ -78,22 +103,28 @@ TEST_CASE("cuda gemm: k in parts, the same bits again", "[cuda_kernels][gemm]") 
 
 TEST_CASE("cuda gemm: a tile does not change a bit", "[cuda_kernels][gemm]") {
   NEEDS_DEVICE;
-  for (int layout = 0; layout < 4; ++layout) {
-    std::vector<unsigned char> bits, sums;
-    for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles) {
-      Product s = product({50, 40, 55}, layout);
-      s.by = planned({tile.kind, 2, 32});
-      s.sums = true;
-      Operands x(DType::float32, s);
-      for (std::int64_t i = 0; i < x.a.size(); ++i) x.a.put(i, 1.0 / static_cast<double>(i + 3));
-      for (std::int64_t i = 0; i < x.b.size(); ++i)
-        x.b.put(i, 1.0 / static_cast<double>(2 * i + 7));
-      x.run();
-      if (bits.empty()) bits = x.c.bytes(), sums = x.sums.bytes();
-      CHECK(x.c.bytes() == bits);
-      CHECK(x.sums.bytes() == sums);
+  const auto run = [](DType t, braid::cuda::GemmTileKind tile, int layout, std::int64_t shift) {
+    Product s = product({56, 40, 55}, layout);
+    s.by = planned({tile, 2, 32});
+    s.sums = true, s.pad = s.ta || !s.tb ? 0 : 1, s.shift = shift;
+    Operands x(t, s);
+    for (std::int64_t i = 0; i < x.a.size(); ++i) x.a.put(i, 1.0 / static_cast<double>(i + 3));
+    for (std::int64_t i = 0; i < x.b.size(); ++i) x.b.put(i, 1.0 / static_cast<double>(2 * i + 7));
+    x.run();
+    return std::pair(x.c.bytes(), x.sums.bytes());
+  };
+  for (const DType t : {DType::float32, DType::bfloat16, DType::float16})
+    for (int layout = 0; layout < 4; ++layout) {
+      std::optional<std::pair<std::vector<unsigned char>, std::vector<unsigned char>>> first;
+      for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles)
+        for (const std::int64_t shift : {0, 1}) {
+          if (!has_tile(t, tile.use)) continue;
+          INFO(t << ", layout " << layout << ", tile " << tile.rows << ", shift " << shift);
+          const auto result = run(t, tile.kind, layout, shift);
+          if (!first) first = result;
+          CHECK(result == *first);
+        }
     }
-  }
 }
 
 TEST_CASE("cuda gemm: the plan", "[cuda_kernels][gemm]") {
@@ -110,6 +141,8 @@ TEST_CASE("cuda gemm: the plan", "[cuda_kernels][gemm]") {
   CHECK(plan(4096, 4096, 4096, 132).tile == GemmTileKind::square128);
   CHECK(plan(4096, 4096, 4096, 132).splits == 1);
   CHECK(plan(4096, 4096, 64, 132, DType::float64).tile == GemmTileKind::square64);
+  CHECK(plan(4096, 4096, 64, 132, DType::bfloat16).tile == GemmTileKind::mma128);
+  CHECK(plan(512, 512, 64, 132, DType::float16).tile == GemmTileKind::mma64);
   CHECK(plan(100000, 10, 64, 132).tile == GemmTileKind::columns128x16);
   CHECK(plan(10, 100000, 64, 132).tile == GemmTileKind::rows16x128);
   CHECK(plan(64, 10, 8192, 132).splits == 32);  // dW of a small layer with many rows

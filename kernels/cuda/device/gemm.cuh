@@ -9,8 +9,6 @@
 // multiplied, cp.async or registers load the next.
 // Order   each element of C is one sum over its part of k, in order: the bits do not depend on m, n
 //         or the tile.
-// Names   the kernels are named after their use in a linear layer: y = x Wᵀ + b, dx = dy W,
-//         dW = dyᵀ x.
 namespace braid::cuda {
 
 template <class E> struct GemmParams {
@@ -25,7 +23,7 @@ template <class E> struct GemmParams {
   A* partial_sums;  // [splits, m]
   std::int64_t m, n, k, batch, lda, ldb, ldc, batch_a, batch_b, batch_c, splits, depth, first;
   int row_tiles, column_tiles;
-  // packs: rows may be read and written in groups of four
+  // packs: rows may be read and written in groups of four; of operands of 16 bits, in eights
   bool accumulate, relu, packs_a, packs_b, packs_c, packs_partial;
 };
 
@@ -42,6 +40,8 @@ struct GemmTile {
                        kWarpColumns = kLaneColumns * ThreadColumns;
   static constexpr int kWarpsAcross = Columns / kWarpColumns;
   static constexpr int kBlock = Rows / kWarpRows * kWarpsAcross * 32;
+  static constexpr bool kAligned = false;    // it takes any operands
+  static constexpr std::size_t kShared = 0;  // bytes of dynamic shared memory
   static_assert(Rows % kWarpRows == 0 && Columns % kWarpColumns == 0 && Depth % kRowGroup == 0 &&
                 kBlock >= Rows);
 };
@@ -258,35 +258,6 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   }
 }
 
-/// Minimum of resident blocks per SM; lower where a sum takes two registers.
-template <class E, class Tile>
-inline constexpr int kBlocksHeld =
-    sizeof(typename E::A) > 4 ? Tile::kMinBlocks * 5 / 8 : Tile::kMinBlocks;
-
-/// y = x Wᵀ (+ b): A [m, k], B stored [n, k].
-template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>))
-    linear_forward(GemmParams<E> p) {
-  gemm_block<E, Tile, false, true>(p);
-}
-/// dx = dy W: A [m, k], B [k, n].
-template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>))
-    linear_backward_input(GemmParams<E> p) {
-  gemm_block<E, Tile, false, false>(p);
-}
-/// dW = dyᵀ x: A stored [k, m], B [k, n].
-template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>))
-    linear_backward_weight(GemmParams<E> p) {
-  gemm_block<E, Tile, true, false>(p);
-}
-/// Both transposed. No layer needs it, so it may use more registers and has no minimum of blocks.
-template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock) matmul_both_transposed(GemmParams<E> p) {
-  gemm_block<E, Tile, true, true>(p);
-}
-
 //                           rows cols depth thread lanes blocks per SM
 using Square128 = GemmTile<128, 128, 8, 8, 8, 4, 2>;
 using Tall128x64 = GemmTile<128, 64, 8, 8, 8, 4, 3>;
@@ -294,23 +265,5 @@ using Square64 = GemmTile<64, 64, 16, 8, 4, 4, 4>;
 using Square32 = GemmTile<32, 32, 32, 4, 4, 4, 8>;
 using Columns128x16 = GemmTile<128, 16, 32, 4, 4, 8, 3>;
 using Rows16x128 = GemmTile<16, 128, 32, 4, 4, 4, 4>;
-
-/// Queues the tiles of a product. Each dtype and tile is instantiated in a separate file, so that
-/// they compile in parallel.
-template <class E, class Tile>
-void launch_tiles(GemmParams<E> p, bool ta, bool tb, Stream& stream) {
-  p.row_tiles = static_cast<int>((p.m + Tile::kRows - 1) / Tile::kRows);
-  p.column_tiles = static_cast<int>((p.n + Tile::kColumns - 1) / Tile::kColumns);
-  // `most` is the largest grid
-  const std::int64_t items = static_cast<std::int64_t>(p.row_tiles) * p.column_tiles * p.batch *
-                             p.splits,
-                     most = INT32_MAX;
-  const auto kernel = ta   ? tb ? matmul_both_transposed<E, Tile> : linear_backward_weight<E, Tile>
-                      : tb ? linear_forward<E, Tile>
-                           : linear_backward_input<E, Tile>;
-  for (p.first = 0; p.first < items; p.first += most)
-    run("matmul", kernel, static_cast<unsigned>(items - p.first < most ? items - p.first : most),
-        Tile::kBlock, stream, p);
-}
 
 }  // namespace braid::cuda

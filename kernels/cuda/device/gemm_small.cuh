@@ -121,9 +121,11 @@ template <class E> void launch_tiny(const GemmParams<E>& p, bool ta, bool tb, St
 /// Converts args to kernel parameters.
 template <class E> GemmParams<E> gemm_params(const GemmArgs& args, const GemmPlan& plan) {
   using T = typename E::T;
-  const auto packs = [](const void* p, std::int64_t ld, std::int64_t batch) {
-    return ld % 4 == 0 && batch % 4 == 0 && is_aligned<4>(static_cast<const T*>(p));
+  const auto packs = [&]<int width>(const void* p, std::int64_t ld, std::int64_t batch) {
+    return ld % width == 0 && (args.batch == 1 || batch % width == 0) &&
+           is_aligned<width>(static_cast<const T*>(p));
   };
+  constexpr int eight = sizeof(T) == 2 ? 8 : 4;
   return {.a = static_cast<const T*>(args.a),
           .b = static_cast<const T*>(args.b),
           .c = static_cast<T*>(args.c),
@@ -148,9 +150,9 @@ template <class E> GemmParams<E> gemm_params(const GemmArgs& args, const GemmPla
           .column_tiles = 0,
           .accumulate = args.accumulate,
           .relu = args.activation == Activation::relu,
-          .packs_a = packs(args.a, args.lda, args.batch_a),
-          .packs_b = packs(args.b, args.ldb, args.batch_b),
-          .packs_c = packs(args.c, args.ldc, args.batch_c),
+          .packs_a = packs.template operator()<eight>(args.a, args.lda, args.batch_a),
+          .packs_b = packs.template operator()<eight>(args.b, args.ldb, args.batch_b),
+          .packs_c = packs.template operator()<4>(args.c, args.ldc, args.batch_c),
           .packs_partial = args.n % 4 == 0};
 }
 

@@ -17,12 +17,20 @@ inline constexpr int kWarps = kThreads / 32;
   return static_cast<unsigned>(blocks < 1 ? 1 : blocks < kMost ? blocks : kMost);
 }
 
+/// Queues one kernel on the stream, with `shared` bytes of dynamic shared memory for a block.
+template <class... P, class... A>
+void run_with(std::size_t shared, const char* op, void (*kernel)(P...), dim3 grid, dim3 block,
+              Stream& stream, A&&... arguments) {
+  const LaunchScope scope(op, stream);
+  scope.check(
+      simt::launch(kernel, grid, block, shared, scope.stream(), static_cast<A&&>(arguments)...));
+}
+
 /// Queues one kernel on the stream.
 template <class... P, class... A>
 void run(const char* op, void (*kernel)(P...), dim3 grid, dim3 block, Stream& stream,
          A&&... arguments) {
-  const LaunchScope scope(op, stream);
-  scope.check(simt::launch(kernel, grid, block, 0, scope.stream(), static_cast<A&&>(arguments)...));
+  run_with(0, op, kernel, grid, block, stream, static_cast<A&&>(arguments)...);
 }
 
 }  // namespace braid::cuda

@@ -1,0 +1,154 @@
+#pragma once
+#include "cuda/device/gemm.cuh"
+#include "cuda/device/mma_side.cuh"
+
+// Products of float16 and bfloat16 on tensor cores, with the parameters, the order of tiles and the
+// names of gemm.cuh. A block computes a tile of C, a warp a part of it in fragments of 16 × 8
+// (mma.sync m16n8k16, float32 sums). k advances in steps through kStages buffers of shared memory:
+// while one step is multiplied, cp.async loads those after it.
+// Order   each element of C is one sum over its part of k, 16 at a time: the bits do not depend on
+//         m, n or the tile.
+// After   NVIDIA, CUTLASS: the stages and the XOR swizzle.
+namespace braid::cuda {
+
+/// The layout of a block: warps of WarpRows × WarpColumns. `Aligned`: every row of both operands is
+/// aligned to 16 bytes.
+template <int Rows, int Columns, int Depth, int Stages, int WarpRows, int WarpColumns, bool Aligned,
+          int MinBlocks>
+struct MmaTile {
+  static constexpr int kRows = Rows, kColumns = Columns, kDepth = Depth, kStages = Stages,
+                       kWarpRows = WarpRows, kWarpColumns = WarpColumns, kMinBlocks = MinBlocks;
+  static constexpr bool kAligned = Aligned;
+  static constexpr int kWarpsAcross = Columns / WarpColumns;
+  static constexpr int kBlock = Rows / WarpRows * kWarpsAcross * 32;
+  // A line of the results that a warp rearranges. The eight elements of padding make the banks of
+  // its rows differ.
+  static constexpr int kResultLine = WarpColumns + 8;
+  static constexpr std::size_t kShared = std::size_t{Stages} * (Rows + Columns) * Depth * 2;
+  static_assert(Rows % WarpRows == 0 && Columns % WarpColumns == 0 && WarpRows % 16 == 0 &&
+                WarpColumns % 32 == 0 && Depth % 16 == 0 && kBlock >= Rows &&
+                (Stages & (Stages - 1)) == 0);
+  static_assert(std::size_t{kBlock} / 32 * 16 * kResultLine * sizeof(float) <= kShared);
+};
+
+BRAID_DEVICE void multiply_fragments(float (&sum)[4], const std::uint32_t (&a)[4],
+                                     const std::uint32_t (&b)[2], F16) {
+  simt::mma_m16n8k16_fp16(sum, a, b, sum);
+}
+BRAID_DEVICE void multiply_fragments(float (&sum)[4], const std::uint32_t (&a)[4],
+                                     const std::uint32_t (&b)[2], BF16) {
+  simt::mma_m16n8k16_bf16(sum, a, b, sum);
+}
+
+/// Stores 16 rows of a warp's results, of which the first is at row i and column j of the matrix.
+/// A thread's own elements are two neighbours; through shared memory (`line`) it gets four, and the
+/// lanes of a warp whole sectors of a row.
+template <class E, class Tile, int N>
+BRAID_DEVICE void store_rows(const GemmParams<E>& p, const GemmItem& item, const float (&sum)[N][4],
+                             float* line, std::int64_t i, std::int64_t j) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    float* const to = line + lane / 4 * Tile::kResultLine + n * 8 + lane % 4 * 2;
+    store_pack(to, Pack<float, 2>{sum[n][0], sum[n][1]});                          // results
+    store_pack(to + 8 * Tile::kResultLine, Pack<float, 2>{sum[n][2], sum[n][3]});  // below
+  }
+  __syncwarp();
+  for (int row = lane / 8; row < 16 && i + row < p.m; row += 4) {
+#pragma unroll
+    for (int column = lane % 8 * 4; column < N * 8; column += 32) {
+      const std::int64_t left = p.n - j - column;
+      if (left <= 0) break;
+      const auto four = load_pack<4>(line + row * Tile::kResultLine + column);
+      if (p.partial != nullptr)
+        store_part<E>(
+            p,
+            p.partial + ((item.split * p.batch + item.matrix) * p.m + i + row) * p.n + j + column,
+            four.v, left);
+      else
+        store_four<E>(p, p.c + item.matrix * p.batch_c + (i + row) * p.ldc + j + column, four.v,
+                      p.bias == nullptr ? nullptr : p.bias + j + column, left);
+    }
+  }
+  __syncwarp();  // the next rows are written over these
+}
+
+template <class E, class Tile, bool ta, bool tb>
+BRAID_DEVICE void gemm_mma_block(const GemmParams<E>& p) {
+  using T = typename E::T;
+  using SideA = MmaSide<T, !ta, Tile::kRows, Tile::kDepth, Tile::kBlock, Tile::kAligned>;
+  using SideB = MmaSide<T, tb, Tile::kColumns, Tile::kDepth, Tile::kBlock, Tile::kAligned>;
+  constexpr int kStages = Tile::kStages, rows = Tile::kWarpRows / 16,
+                columns = Tile::kWarpColumns / 8;
+  SIMT_DYN_SHARED(T, shared);
+  T* const shared_a = shared;
+  T* const shared_b = shared + kStages * SideA::kSize;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const int row = warp / Tile::kWarpsAcross * Tile::kWarpRows,
+            column = warp % Tile::kWarpsAcross * Tile::kWarpColumns;
+  const GemmItem item = item_of(p);
+  const std::int64_t i0 = item.row_of(Tile::kRows), j0 = item.column_of(Tile::kColumns),
+                     k0 = item.split * p.depth;
+  const std::int64_t deep = p.k - k0 < p.depth ? p.k - k0 : p.depth;
+  const int steps = static_cast<int>((deep + Tile::kDepth - 1) / Tile::kDepth);
+  const int last = static_cast<int>(deep - static_cast<std::int64_t>(steps - 1) * Tile::kDepth);
+  SideA side_a;
+  SideB side_b;
+  side_a.start(p.a + item.matrix * p.batch_a, p.lda, i0, k0, p.m);
+  side_b.start(p.b + item.matrix * p.batch_b, p.ldb, j0, k0, p.n);
+  const auto load = [&](int step) {
+    if (step < steps) {
+      const int stage = step % kStages, depth = step < steps - 1 ? Tile::kDepth : last;
+      side_a.load(shared_a + stage * SideA::kSize, p.lda, p.packs_a, depth);
+      side_b.load(shared_b + stage * SideB::kSize, p.ldb, p.packs_b, depth);
+    }
+    simt::cp_async_commit();  // a group for each step, also for those after the last
+  };
+#pragma unroll
+  for (int step = 0; step < kStages - 1; ++step) load(step);
+
+  const bool sums = p.sum_a != nullptr && item.column == 0 && thread < Tile::kRows;
+  RowSum<float> row_sum{};
+  float sum[rows][columns][4] = {};
+  for (int step = 0; step < steps; ++step) {
+    simt::cp_async_wait<kStages - 2>();
+    __syncthreads();  // this step has arrived, and the buffer of the step before it is free
+    load(step + kStages - 1);
+    const T* const a = shared_a + step % kStages * SideA::kSize;
+    const T* const b = shared_b + step % kStages * SideB::kSize;
+#pragma unroll
+    for (int k = 0; k < Tile::kDepth / 16; ++k) {
+      std::uint32_t x[rows][4], y[columns / 2][4];
+#pragma unroll
+      for (int i = 0; i < rows; ++i) SideA::read(x[i], a, row + i * 16, k, lane);
+#pragma unroll
+      for (int j = 0; j < columns / 2; ++j) SideB::read(y[j], b, column + j * 16, k, lane);
+#pragma unroll
+      for (int i = 0; i < rows; ++i)
+#pragma unroll
+        for (int j = 0; j < columns; ++j)
+          multiply_fragments(sum[i][j], x[i], {y[j / 2][j % 2], y[j / 2][j % 2 + 2]}, E{});
+    }
+    if (sums) {
+      for (int k = 0; k < Tile::kDepth; k += kRowGroup)
+        row_sum.add(tree_sum<kRowGroup, float>(
+            [&](int g) { return E::load(SideA::element(a, thread, k + g)); }));
+    }
+  }
+  if (sums && i0 + thread < p.m) {
+    if (p.partial != nullptr) p.partial_sums[item.split * p.m + i0 + thread] = row_sum.value();
+    else p.sum_a[i0 + thread] = E::store(row_sum.value());
+  }
+  __syncthreads();  // from here on, the results are in the memory of the operands
+  float* const line = reinterpret_cast<float*>(shared) + warp * (16 * Tile::kResultLine);
+#pragma unroll
+  for (int i = 0; i < rows; ++i)
+    store_rows<E, Tile>(p, item, sum[i], line, i0 + row + i * 16, j0 + column);
+}
+
+//                       rows cols depth stages warp's   aligned blocks per SM
+using Mma128 = MmaTile<128, 128, 32, 4, 64, 64, true, 2>;
+using Mma64 = MmaTile<64, 64, 32, 4, 32, 32, true, 4>;
+using Mma64Any = MmaTile<64, 64, 32, 4, 32, 32, false, 4>;
+
+}  // namespace braid::cuda
