@@ -62,6 +62,25 @@ struct Unfold {
   return u;
 }
 
+/// The reduction that computes db.
+[[nodiscard, maybe_unused]] static ReduceArgs bias_sums(const ConvWeightArgs& args) {
+  const ConvShape& s = args.shape;
+  ReduceArgs sums{};
+  sums.op = ReduceOp::sum;
+  sums.dtype = args.dtype;
+  sums.out = args.db;
+  sums.x = args.dy;
+  sums.scale = 1.0;
+  const auto one_dim = [](Loop& loop, std::int64_t n, std::int64_t of_out, std::int64_t of_x) {
+    loop.rank = 1;
+    loop.n = loop.size[0] = n;
+    loop.stride[0][0] = of_out, loop.stride[1][0] = of_x;
+  };
+  one_dim(sums.keep, s.out, 1, 1);
+  one_dim(sums.over, s.n * s.out_size[0] * s.out_size[1], 0, s.out);
+  return sums;
+}
+
 namespace conv_detail {
 
 /// A copy between two memory layouts of one block. Sizes are given outermost first, with the
@@ -220,20 +239,7 @@ template <class Engine> void conv_products(const ConvWeightArgs& args, Engine& e
         e.copy(by_output(s, args.dtype, args.dw, memory, true));
       });
   if (args.db == nullptr) return;
-  ReduceArgs sums{};
-  sums.op = ReduceOp::sum;
-  sums.dtype = args.dtype;
-  sums.out = args.db;
-  sums.x = args.dy;
-  sums.scale = 1.0;
-  const auto one_dim = [](Loop& loop, std::int64_t n, std::int64_t of_out, std::int64_t of_x) {
-    loop.rank = 1;
-    loop.n = loop.size[0] = n;
-    loop.stride[0][0] = of_out, loop.stride[1][0] = of_x;
-  };
-  one_dim(sums.keep, s.out, 1, 1);
-  one_dim(sums.over, s.n * places_of(u), 0, s.out);
-  e.reduce(sums);
+  e.reduce(bias_sums(args));
 }
 
 }  // namespace braid

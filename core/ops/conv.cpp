@@ -31,18 +31,22 @@ std::int64_t all_channels(std::int64_t of_a_group, std::int64_t groups) {
 // bits.
 constexpr std::int64_t kLargest = std::int64_t{1} << 31;
 
-DType computed(DType t) { return size_of(t) == 2 ? DType::float32 : t; }
+/// The dtype in which a device's kernels compute: the CPU has none for float16 and bfloat16.
+DType computed(const Tensor& t) {
+  const bool widened = size_of(t.dtype()) == 2 && t.device().type() == DeviceType::cpu;
+  return widened ? DType::float32 : t.dtype();
+}
 
-/// Returns t in the layout of the kernels: float32 or float64, images channels last. Not recorded.
+/// Returns t in the dtype and layout of the kernels: images are channels last. Not recorded.
 Tensor images(const Tensor& t) {
-  if (t.dtype() == computed(t.dtype()) && ops::is_channels_last(*t.id())) return t;
-  Tensor dense = ops::make_channels_last(t.shape(), computed(t.dtype()), t.device());
+  if (t.dtype() == computed(t) && ops::is_channels_last(*t.id())) return t;
+  Tensor dense = ops::make_channels_last(t.shape(), computed(t), t.device());
   ops::copy_values(dense, t);
   return dense;
 }
 Tensor weights(const Tensor& t) {
-  if (t.dtype() == computed(t.dtype()) && t.is_contiguous()) return t;
-  Tensor dense = make_tensor(t.shape(), computed(t.dtype()), t.device());
+  if (t.dtype() == computed(t) && t.is_contiguous()) return t;
+  Tensor dense = make_tensor(t.shape(), computed(t), t.device());
   ops::copy_values(dense, t);
   return dense;
 }
@@ -76,7 +80,7 @@ std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const 
                                           bool bias);
 
 Tensor forward(const Conv& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const DType dtype = computed(x.dtype());
+  const DType dtype = computed(x);
   Tensor y = ops::make_channels_last(c.output(), dtype, x.device());
   if (y.numel() > 0) {
     const Tensor from = images(x), by = weights(weight),
@@ -99,7 +103,7 @@ Tensor forward(const Conv& c, const Tensor& x, const Tensor& weight, const Tenso
 }
 
 Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight) {
-  const DType dtype = computed(dy.dtype());
+  const DType dtype = computed(dy);
   Tensor dx = ops::make_channels_last(c.input(), dtype, dy.device());
   if (dx.numel() > 0) {
     const Tensor from = images(dy), by = weights(weight);
@@ -118,7 +122,7 @@ Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight) {
 
 std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const Tensor& dy,
                                           bool bias) {
-  const DType dtype = computed(x.dtype());
+  const DType dtype = computed(x);
   Tensor dw, db;
   if (x.numel() == 0) {
     dw = ops::filled(c.weight(), 0, dtype, x.device());
@@ -281,7 +285,8 @@ Tensor transposed_images(const Call& call, const ConvTranspose2dOptions& o) {
     c.shape.out_size[d] = in;
   }
   if (!call.bias.defined()) return backward_data(c, call.x, call.weight);
-  const DType dtype = call.x.dtype(), wide = computed(dtype);  // rounded once, after the bias
+  const DType dtype = call.x.dtype(),
+              wide = size_of(dtype) == 2 ? DType::float32 : dtype;  // rounded once, after the bias
   return (backward_data(c, call.x.to(wide), call.weight.to(wide)) +
           call.bias.to(wide).reshape({1, -1, 1, 1}))
       .to(dtype);

@@ -1,12 +1,14 @@
 #include <braid/core/internal/kernel_args/conv.hpp>
 
 #include "conv_products.hpp"
+#include "cuda/conv_mma.hpp"
 #include "cuda/device/loop.cuh"
 #include "cuda/device/run.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Convolutions as matrix products (conv_products.hpp). This file gathers the columns.
+// Convolutions of float32 and float64 as matrix products (conv_products.hpp). This file gathers the
+// columns. Those of float16 and bfloat16 are in conv_mma.cu.
 namespace braid::cuda {
 
 /// Parameters of conv_columns. It copies units of U, the widest type whose size divides the
@@ -88,9 +90,9 @@ struct ConvEngine {
 };
 
 template <class Args> void convolve(const char* op, const Args& args, Stream& stream) {
-  if (args.dtype != DType::float32 && args.dtype != DType::float64)
-    fail_dtype(op, "float32 or float64", args.dtype);
+  if (!is_floating(args.dtype)) fail_dtype(op, "a floating-point dtype", args.dtype);
   if (args.shape.n <= 0) return;
+  if (args.dtype == DType::float16 || args.dtype == DType::bfloat16) return conv_mma(args, stream);
   ConvEngine engine{stream};
   conv_products(args, engine);
 }

@@ -28,6 +28,14 @@ const std::vector<ConvShape> kShapes{
     {1, 3, 2, 1, {1, 40}, {1, 19}, {1, 5}, {1, 2}, {0, 1}, {1, 1}},
     // "same" padding: more at the end than at the start
     {4, 8, 3, 1, {8, 8}, {7, 8}, {2, 4}, {1, 1}, {0, 1}, {1, 1}},
+    // channels in eights: the aligned tiles of tensor cores
+    {3, 40, 72, 1, {9, 10}, {5, 5}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
+    {2, 16, 48, 2, {11, 7}, {9, 7}, {3, 3}, {1, 1}, {1, 2}, {2, 2}},
+    {2, 8, 136, 1, {12, 6}, {12, 6}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+    // large enough for the large tile of y, of dx and of dW
+    {1, 8, 264, 1, {23, 23}, {23, 23}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+    {1, 264, 8, 1, {23, 23}, {23, 23}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+    {1, 64, 264, 1, {5, 5}, {3, 3}, {3, 3}, {1, 1}, {0, 0}, {1, 1}},
 };
 
 /// The operands of one problem, x, weight, bias and dy, and the results of the three kernels.
@@ -59,6 +67,11 @@ struct Problem {
   }
 };
 
+/// The last rounding of a 16-bit result, relative.
+double last_rounding(DType t) {
+  return t == DType::float16 ? 0x1p-11 : t == DType::bfloat16 ? 0x1p-8 : 0;
+}
+
 /// Sums of terms, and of their magnitudes, by plain loops.
 struct Sum {
   std::vector<double> value, size;
@@ -73,7 +86,8 @@ struct Sum {
     for (std::int64_t i = 0; i < got.size(); ++i) {
       const auto at = static_cast<std::size_t>(i);
       const double bound =
-          (terms[at] + 3) * (t == DType::float64 ? 2 * 0x1p-53 : 0x1p-24) * size[at];
+          (terms[at] + 3) * (t == DType::float64 ? 2 * 0x1p-53 : 0x1p-24) * size[at] +
+          1.001 * last_rounding(t) * std::fabs(value[at]);
       if (!(std::fabs(got[i] - value[at]) <= bound)) {
         FAIL_CHECK("element " << i << ": expected " << value[at] << ", got " << got[i] << ", bound "
                               << bound);
@@ -120,8 +134,10 @@ struct Expected {
 TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own loops",
           "[kernels][conv]") {
   NEEDS_DEVICE;
-  for (const DType t : {DType::float32, DType::float64})
+  for (const DType t : {DType::float32, DType::float64, DType::float16, DType::bfloat16})
     for (std::size_t i = on_cuda() ? 2 : 0; i < kShapes.size(); ++i) {
+      const bool narrow = t == DType::float16 || t == DType::bfloat16;
+      if (narrow && !on_cuda()) continue;  // the CPU has kernels for float32 and float64
       Problem problem(t, kShapes[i]);
       const Expected expected(problem);
       for (const bool library : {true, false}) {

@@ -22,6 +22,7 @@ template <class E> struct GemmParams {
   A* partial;       // [splits, batch, m, n], or nullptr: written to C directly
   A* partial_sums;  // [splits, m]
   std::int64_t m, n, k, batch, lda, ldb, ldc, batch_a, batch_b, batch_c, splits, depth, first;
+  std::int64_t batch_bias = 0;
   int row_tiles, column_tiles;
   // packs: rows may be read and written in groups of four; of operands of 16 bits, in eights
   bool accumulate, relu, packs_a, packs_b, packs_c, packs_partial;

@@ -41,25 +41,32 @@ __global__ void __launch_bounds__(Tile::kBlock) matmul_both_transposed(GemmParam
   gemm_tile<E, Tile, true, true>(p);
 }
 
-/// Queues the tiles of a product. Each dtype and tile is instantiated in a separate file, so that
-/// they compile in parallel.
-template <class E, class Tile>
-void launch_tiles(GemmParams<E> p, bool ta, bool tb, Stream& stream) {
+/// Queues a kernel with a block for each tile of a product, in as many launches as it needs.
+template <class Tile, class E, class... More>
+void launch_items(const char* op, void (*kernel)(GemmParams<E>, More...), GemmParams<E> p,
+                  Stream& stream, const More&... more) {
   p.row_tiles = static_cast<int>((p.m + Tile::kRows - 1) / Tile::kRows);
   p.column_tiles = static_cast<int>((p.n + Tile::kColumns - 1) / Tile::kColumns);
   // `most` is the largest grid
   const std::int64_t items = static_cast<std::int64_t>(p.row_tiles) * p.column_tiles * p.batch *
                              p.splits,
                      most = INT32_MAX;
+  for (p.first = 0; p.first < items; p.first += most)
+    run_with(Tile::kShared, op, kernel,
+             static_cast<unsigned>(items - p.first < most ? items - p.first : most), Tile::kBlock,
+             stream, p, more...);
+}
+
+/// Queues the tiles of a product. Each dtype and tile is instantiated in a separate file, so that
+/// they compile in parallel.
+template <class E, class Tile>
+void launch_tiles(const GemmParams<E>& p, bool ta, bool tb, Stream& stream) {
   auto kernel = ta   ? linear_backward_weight<E, Tile>
                 : tb ? linear_forward<E, Tile>
                      : linear_backward_input<E, Tile>;
   if constexpr (!Tile::kAligned)
     if (ta && tb) kernel = matmul_both_transposed<E, Tile>;
-  for (p.first = 0; p.first < items; p.first += most)
-    run_with(Tile::kShared, "matmul", kernel,
-             static_cast<unsigned>(items - p.first < most ? items - p.first : most), Tile::kBlock,
-             stream, p);
+  launch_items<Tile>("matmul", kernel, p, stream);
 }
 
 }  // namespace braid::cuda

@@ -66,18 +66,20 @@ BRAID_DEVICE void store_rows(const GemmParams<E>& p, const GemmItem& item, const
             p.partial + ((item.split * p.batch + item.matrix) * p.m + i + row) * p.n + j + column,
             four.v, left);
       else
-        store_four<E>(p, p.c + item.matrix * p.batch_c + (i + row) * p.ldc + j + column, four.v,
-                      p.bias == nullptr ? nullptr : p.bias + j + column, left);
+        store_four<E>(
+            p, p.c + item.matrix * p.batch_c + (i + row) * p.ldc + j + column, four.v,
+            p.bias == nullptr ? nullptr : p.bias + item.matrix * p.batch_bias + j + column, left);
     }
   }
   __syncwarp();  // the next rows are written over these
 }
 
-template <class E, class Tile, bool ta, bool tb>
-BRAID_DEVICE void gemm_mma_block(const GemmParams<E>& p) {
+/// Computes a block's tile. A layout is what a side needs to find its elements: the leading dim of a
+/// matrix (MmaSide), or a Gather (ConvSide).
+template <class E, class Tile, class SideA, class SideB, class LayoutA, class LayoutB>
+BRAID_DEVICE void mma_block(const GemmParams<E>& p, const LayoutA& layout_a,
+                            const LayoutB& layout_b) {
   using T = typename E::T;
-  using SideA = MmaSide<T, !ta, Tile::kRows, Tile::kDepth, Tile::kBlock, Tile::kAligned>;
-  using SideB = MmaSide<T, tb, Tile::kColumns, Tile::kDepth, Tile::kBlock, Tile::kAligned>;
   constexpr int kStages = Tile::kStages, rows = Tile::kWarpRows / 16,
                 columns = Tile::kWarpColumns / 8;
   SIMT_DYN_SHARED(T, shared);
@@ -94,13 +96,13 @@ BRAID_DEVICE void gemm_mma_block(const GemmParams<E>& p) {
   const int last = static_cast<int>(deep - static_cast<std::int64_t>(steps - 1) * Tile::kDepth);
   SideA side_a;
   SideB side_b;
-  side_a.start(p.a + item.matrix * p.batch_a, p.lda, i0, k0, p.m);
-  side_b.start(p.b + item.matrix * p.batch_b, p.ldb, j0, k0, p.n);
+  side_a.start(p.a + item.matrix * p.batch_a, layout_a, i0, k0, p.m);
+  side_b.start(p.b + item.matrix * p.batch_b, layout_b, j0, k0, p.n);
   const auto load = [&](int step) {
     if (step < steps) {
       const int stage = step % kStages, depth = step < steps - 1 ? Tile::kDepth : last;
-      side_a.load(shared_a + stage * SideA::kSize, p.lda, p.packs_a, depth);
-      side_b.load(shared_b + stage * SideB::kSize, p.ldb, p.packs_b, depth);
+      side_a.load(shared_a + stage * SideA::kSize, layout_a, p.packs_a, depth);
+      side_b.load(shared_b + stage * SideB::kSize, layout_b, p.packs_b, depth);
     }
     simt::cp_async_commit();  // a group for each step, also for those after the last
   };
@@ -120,14 +122,14 @@ BRAID_DEVICE void gemm_mma_block(const GemmParams<E>& p) {
     for (int k = 0; k < Tile::kDepth / 16; ++k) {
       std::uint32_t x[rows][4], y[columns / 2][4];
 #pragma unroll
-      for (int i = 0; i < rows; ++i) SideA::read(x[i], a, row + i * 16, k, lane);
+      for (int i = 0; i < rows; ++i) SideA::read_a(x[i], a, row + i * 16, k, lane);
 #pragma unroll
-      for (int j = 0; j < columns / 2; ++j) SideB::read(y[j], b, column + j * 16, k, lane);
+      for (int j = 0; j < columns / 2; ++j) SideB::read_b(y[j], b, column + j * 16, k, lane);
 #pragma unroll
       for (int i = 0; i < rows; ++i)
 #pragma unroll
         for (int j = 0; j < columns; ++j)
-          multiply_fragments(sum[i][j], x[i], {y[j / 2][j % 2], y[j / 2][j % 2 + 2]}, E{});
+          multiply_fragments(sum[i][j], x[i], {y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]}, E{});
     }
     if (sums) {
       for (int k = 0; k < Tile::kDepth; k += kRowGroup)
@@ -144,6 +146,15 @@ BRAID_DEVICE void gemm_mma_block(const GemmParams<E>& p) {
 #pragma unroll
   for (int i = 0; i < rows; ++i)
     store_rows<E, Tile>(p, item, sum[i], line, i0 + row + i * 16, j0 + column);
+}
+
+/// The product of two matrices.
+template <class E, class Tile, bool ta, bool tb>
+BRAID_DEVICE void gemm_mma_block(const GemmParams<E>& p) {
+  using T = typename E::T;
+  using SideA = MmaSide<T, !ta, Tile::kRows, Tile::kDepth, Tile::kBlock, Tile::kAligned>;
+  using SideB = MmaSide<T, tb, Tile::kColumns, Tile::kDepth, Tile::kBlock, Tile::kAligned>;
+  mma_block<E, Tile, SideA, SideB>(p, p.lda, p.ldb);
 }
 
 //                       rows cols depth stages warp's   aligned blocks per SM

@@ -83,7 +83,8 @@ BRAID_DEVICE void join_elements(const GemmParams<E>& p, std::int64_t e, const Di
   const std::int64_t flat = by_n.divide(e, narrow), j = e - flat * p.n,
                      matrix = by_m.divide(flat, narrow), i = flat - matrix * p.m;
   typename E::T* const c = p.c + matrix * p.batch_c + i * p.ldc + j;
-  const typename E::T* const bias = p.bias == nullptr ? nullptr : p.bias + j;
+  const typename E::T* const bias =
+      p.bias == nullptr ? nullptr : p.bias + matrix * p.batch_bias + j;
   if constexpr (Width == 4) store_four<E>(p, c, sum.v, bias, 4);
   else *c = finish<E>(p, sum.v[0], c, bias);
 }
@@ -162,12 +163,11 @@ template <class E> void launch_linear_backward(const GemmPairArgs& args, Stream&
       gemm_params<E>(args.first, plan), gemm_params<E>(args.second, plan));
 }
 
-/// Queues a product as planned; tiles(params) queues its tiles.
+/// Queues a product in tiles, which tiles(params) queues, and the second pass if k is split.
 template <class E, class F>
-void launch_gemm(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F tiles) {
+void launch_parts(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F tiles) {
   using A = typename E::A;
   GemmParams<E> p = gemm_params<E>(args, plan);
-  if (plan.tile == GemmTileKind::tiny) return launch_tiny(p, args.ta, args.tb, stream);
   if (plan.splits <= 1) return tiles(p);
   const std::int64_t elements = args.batch * args.m * args.n,
                      sums = args.sum_a != nullptr ? args.m : 0;
@@ -179,6 +179,14 @@ void launch_gemm(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F t
   const unsigned blocks = blocks_for(elements + sums, kThreads * (p.packs_partial ? 4 : 1));
   run("matmul", gemm_join<E>, blocks, kThreads, stream, p, Divider(args.n), Divider(args.m),
       elements < std::int64_t{1} << 31);
+}
+
+/// Queues a product as planned.
+template <class E, class F>
+void launch_gemm(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F tiles) {
+  if (plan.tile == GemmTileKind::tiny)
+    launch_tiny(gemm_params<E>(args, plan), args.ta, args.tb, stream);
+  else launch_parts<E>(args, plan, stream, tiles);
 }
 
 }  // namespace braid::cuda

@@ -29,46 +29,44 @@ class MmaSide {
   /// first element is p. `width` is the operand's size along the width.
   BRAID_DEVICE void start(const T* p, std::int64_t ld, std::int64_t wide, std::int64_t deep,
                           std::int64_t width) {
-    width_ = width - wide < kWidth ? static_cast<int>(width - wide) : kWidth;
+    start_width(wide, width);
     const int line = first_line(), column = first_chunk() * 8;
     at_ =
         p + (along_depth ? (wide + line) * ld + deep + column : (deep + line) * ld + wide + column);
   }
 
   /// Starts to copy the next tile, of which `depth` elements along k exist. Elements outside become
-  /// 0.
+  /// 0, and are not read.
   BRAID_DEVICE void load(T* tile, std::int64_t ld, bool packs, int depth) {
-    const int first = first_line(), chunk = first_chunk(), column = chunk * 8;
+    const int lines = lines_inside(depth), elements = elements_inside(depth);
+    T* const to = tile + place(first_line(), first_chunk());
+    const T* from = at_;
 #pragma unroll
-    for (int e = 0; e < kEach; ++e) {
-      const int line = first + e * kLines;
-      const int valid =
-          along_depth ? (line < width_ ? depth - column : 0) : (line < depth ? width_ - column : 0);
-      const T* const from = at_ + e * (kLines * ld);
-      T* const to = tile + place(line, chunk);
+    for (int e = 0; e < kEach; ++e, from += kLines * ld) {
+      const int valid = e * kLines < lines ? elements : 0;
       if (Aligned || packs) {
-        // to shared: async
-        simt::cp_async16(to, valid > 0 ? from : at_, valid >= 8 ? 16 : valid > 0 ? 2 * valid : 0);
+        simt::cp_async16(to + e * kLines * kLine, from, 2 * valid);  // to shared: async
       } else {
         Pack<T, 8> pack;
 #pragma unroll
         for (int i = 0; i < 8; ++i) pack.v[i] = i < valid ? from[i] : T(0.0f);
-        store_pack(to, pack);
+        store_pack(to + e * kLines * kLine, pack);
       }
     }
     at_ += along_depth ? kDepth : kDepth * ld;
   }
 
-  /// Reads 16 elements along the width, from `wide` on, by 16 along k, from 16 `step` on. x has the
-  /// four 8 × 8 matrices of a fragment of A, at (width 0, k 0), (8, 0), (0, 8), (8, 8). A fragment
-  /// of B, which has 8 columns, is x[0] and x[2], or x[1] and x[3].
-  static BRAID_DEVICE void read(std::uint32_t (&x)[4], const T* tile, int wide, int step,
-                                int lane) {
-    const T* const row =
-        tile + (along_depth ? place(wide + lane % 16, step * 2 + lane / 16)
-                            : place(step * 16 + lane % 8 + lane / 16 * 8, wide / 8 + lane / 8 % 2));
-    if constexpr (along_depth) simt::ldmatrix_x4(x, row);
-    else simt::ldmatrix_x4_trans(x, row);
+  /// Reads 16 elements along the width, from `wide` on, by 16 along k, from 16 `step` on, as four
+  /// 8 × 8 matrices: those at (width 0, k 0), (8, 0), (0, 8), (8, 8), a fragment of A; or, as two
+  /// fragments of B of 8 columns each, those at (0, 0), (0, 8), (8, 0), (8, 8). A fragment lies in
+  /// neighbouring registers, as mma needs it.
+  static BRAID_DEVICE void read_a(std::uint32_t (&x)[4], const T* tile, int wide, int step,
+                                  int lane) {
+    read(x, tile, wide + lane / 8 % 2 * 8, step * 16 + lane / 16 * 8, lane % 8);
+  }
+  static BRAID_DEVICE void read_b(std::uint32_t (&x)[4], const T* tile, int wide, int step,
+                                  int lane) {
+    read(x, tile, wide + lane / 16 * 8, step * 16 + lane / 8 % 2 * 8, lane % 8);
   }
 
   /// Element `wide`, `deep` of a tile.
@@ -77,17 +75,41 @@ class MmaSide {
                        : tile[place(deep, wide / 8) + wide % 8];
   }
 
- private:
+ protected:
+  /// Row `row` of the 8 × 8 matrix that this lane names is at `wide` or at `deep`, whichever is
+  /// across memory.
+  static BRAID_DEVICE void read(std::uint32_t (&x)[4], const T* tile, int wide, int deep, int row) {
+    if constexpr (along_depth) simt::ldmatrix_x4(x, tile + place(wide + row, deep / 8));
+    else simt::ldmatrix_x4_trans(x, tile + place(deep + row, wide / 8));
+  }
+
   static constexpr int kLine = along_depth ? kDepth : kWidth, kPerLine = kLine / 8;
   static constexpr int kLines = kBlock / kPerLine;  // lines between two chunks of a thread
   static constexpr int kEach = kSize / 8 / kBlock;
+  static_assert(kLines % 8 == 0);  // so the swizzle of a thread's lines is the same
   static_assert(kLine % 8 == 0 && (kPerLine & (kPerLine - 1)) == 0 && kBlock % kPerLine == 0 &&
                 kSize % (8 * kBlock) == 0);
   static BRAID_DEVICE int first_line() { return static_cast<int>(threadIdx.x) / kPerLine; }
   static BRAID_DEVICE int first_chunk() { return static_cast<int>(threadIdx.x) % kPerLine; }
 
-  const T* at_;
+  /// Sets how much of the tile's width exists.
+  BRAID_DEVICE void start_width(std::int64_t wide, std::int64_t width) {
+    width_ = width - wide < kWidth ? static_cast<int>(width - wide) : kWidth;
+  }
+  /// How many lines of the tile exist from this thread's first line on, where `depth` elements
+  /// along k do; and how many of the eight elements of its chunk.
+  BRAID_DEVICE int lines_inside(int depth) const {
+    return (along_depth ? width_ : depth) - first_line();
+  }
+  BRAID_DEVICE int elements_inside(int depth) const {
+    const int left = (along_depth ? depth : width_) - first_chunk() * 8;
+    return left > 8 ? 8 : left > 0 ? left : 0;
+  }
+
   int width_;
+
+ private:
+  const T* at_;
 };
 
 }  // namespace braid::cuda

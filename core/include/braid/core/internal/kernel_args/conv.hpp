@@ -6,7 +6,7 @@
 // Arguments of the convolutions. Images are contiguous [n, height, width, channels] in memory
 // ("channels last"), the order in which the matrix products write, so that results need no
 // rearrangement. Weights are contiguous [out, in / groups, kernel height, kernel width]. float32
-// and float64.
+// and float64; on CUDA also float16 and bfloat16, summed in float32.
 namespace braid {
 
 /// [0] is the height, [1] the width. Output o uses input o * stride - pad + k * dilation for each k
