@@ -91,22 +91,28 @@ Product::Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool
   args_.bias = bias_.defined() ? bias_.id()->data() : nullptr;
   args_.activation = activation;
   args_.sum_a = sum_a ? sum_a_.id()->data() : nullptr;
-  args_.batch = r > 2 ? c_.shape()[r - 3] : 1;
-  args_.batch_a = r > 2 ? x_.strides()[r - 3] : 0;
-  args_.batch_b = r > 2 ? y_.strides()[r - 3] : 0;
+  args_.batch = 1;
   args_.batch_c = args_.m * args_.n;
+  // From the innermost batch dim outwards: as long as one stride steps through all of them.
+  for (outer_ = r - 2; outer_ > 0; --outer_) {
+    const int d = outer_ - 1;
+    const std::int64_t n = c_.shape()[d], step_a = x_.strides()[d], step_b = y_.strides()[d];
+    if (n == 1) continue;
+    if (args_.batch == 1) args_.batch_a = step_a, args_.batch_b = step_b;
+    else if (step_a != args_.batch_a * args_.batch || step_b != args_.batch_b * args_.batch) break;
+    args_.batch *= n;
+  }
 }
 
 void Product::launch() const {
   if (c_.numel() == 0) return;
-  const int r = c_.dim();
   std::int64_t outer = 1;
-  for (int d = 0; d < r - 3; ++d) outer *= c_.shape()[d];
+  for (int d = 0; d < outer_; ++d) outer *= c_.shape()[d];
   const auto size = static_cast<std::int64_t>(size_of(args_.dtype));
   GemmArgs args = args_;
   for (std::int64_t i = 0; i < outer; ++i) {
     std::int64_t at_a = 0, at_b = 0, rest = i;
-    for (int d = r - 4; d >= 0; --d) {
+    for (int d = outer_ - 1; d >= 0; --d) {
       at_a += rest % c_.shape()[d] * x_.strides()[d];
       at_b += rest % c_.shape()[d] * y_.strides()[d];
       rest /= c_.shape()[d];

@@ -16,7 +16,8 @@ class Product {
  public:
   Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb,
           const Tensor& bias = {}, Activation activation = Activation::none, bool sum_a = false);
-  /// The kernel handles the innermost batch dim. This function loops over the outer ones.
+  /// The kernel handles the inner batch dims that one stride steps through. This function loops over
+  /// the outer ones.
   void launch() const;
   /// Computes two products of matrices, neither of them empty, with one kernel call.
   static void launch_pair(const Product& first, const Product& second);
@@ -28,6 +29,7 @@ class Product {
   const char* op_;
   Tensor c_, sum_a_, x_, y_, bias_;
   GemmArgs args_{};
+  int outer_ = 0;  // the batch dims that launch loops over
 };
 
 /// Computes a product. Not recorded.

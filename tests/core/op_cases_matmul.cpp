@@ -21,6 +21,7 @@ const std::vector<Operands> kOperands{{"", {2, 3}, {3, 4}},
                                       {"batch by matrix", {2, 2, 3}, {3, 2}},
                                       {"matrix by batch", {2, 3}, {2, 3, 2}},
                                       {"broadcast batches", {2, 1, 2, 3}, {2, 3, 2}},
+                                      {"three batch dims", {2, 3, 1, 2, 3}, {2, 1, 2, 3, 2}},
                                       {"batch by vector", {2, 2, 3}, {3}},
                                       {"vector by batch", {3}, {2, 3, 2}}};
 

@@ -173,6 +173,23 @@ TEST_CASE("streams: replicas work on the caller's current streams", "[copies]") 
   CHECK(seen == "on the caller's");
 }
 
+TEST_CASE("a product with several batch dims is one launch where one stride steps through them",
+          "[launches]") {
+  const std::string seen = test::in_child(1, [] {
+    const Tensor q = randn({2, 3, 4, 5}, {.device = best_device()}),
+                 heads = randn({2, 4, 3, 5}, {.device = best_device()}).transpose(1, 2),
+                 one = randn({3, 5, 4}, {.device = best_device()});
+    const auto launches = [](const Tensor& a, const Tensor& b) {
+      simt::clear_launch_log();
+      synchronize(matmul(a, b).device());
+      return simt::launch_log().size();
+    };
+    return str(launches(q, q.transpose(-1, -2)), ", ", launches(heads, q.transpose(-1, -2)), ", ",
+               launches(q, one), ", ", launches(q, one.slice(0, 0, 1)));
+  });
+  CHECK(seen == "1, 2, 2, 1");
+}
+
 TEST_CASE("a batch split over three devices runs linear_forward on each of them", "[launches]") {
   const std::string seen = test::in_child(3, [] {
     parallel::DataParallel model(nn::Linear(5, 2));
