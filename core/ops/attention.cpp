@@ -2,6 +2,7 @@
 // do the arithmetic, or recorded ops where the kernels do not support the operands.
 #include <braid/core/ops/attention.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -21,8 +22,9 @@ namespace braid {
 namespace ops {
 namespace {
 
-/// The largest width that the CUDA kernels support: their threads keep the rows in registers.
-constexpr std::int64_t kWidestOnCuda = 128;
+/// The largest width that the CUDA kernels of a dtype support: their threads keep the rows in
+/// registers.
+std::int64_t widest_on_cuda(DType dtype) { return size_of(dtype) == 2 ? 256 : 128; }
 
 /// The parameters of attention other than its operands.
 struct Setting {
@@ -141,7 +143,7 @@ bool can_fuse(const Heads& h, const Tensor& mask) {
   if (h.q.numel() == 0 || h.k.numel() == 0 || h.v.numel() == 0) return false;
   if (needs_grad({mask})) return false;
   return h.q.device().type() == DeviceType::cpu ||
-         (h.q.shape()[3] <= kWidestOnCuda && h.v.shape()[3] <= kWidestOnCuda);
+         std::max(h.q.shape()[3], h.v.shape()[3]) <= widest_on_cuda(h.q.dtype());
 }
 
 /// Broadcasts the leading dims of t to `lead`, and returns [batch, heads, rows, width] for the

@@ -16,8 +16,8 @@ class Product {
  public:
   Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb,
           const Tensor& bias = {}, Activation activation = Activation::none, bool sum_a = false);
-  /// The kernel handles the inner batch dims that one stride steps through. This function loops over
-  /// the outer ones.
+  /// The kernel handles the inner batch dims that one stride steps through. This function loops
+  /// over the outer ones.
   void launch() const;
   /// Computes two products of matrices, neither of them empty, with one kernel call.
   static void launch_pair(const Product& first, const Product& second);

@@ -1,8 +1,10 @@
+#include "cuda/attention_mma.hpp"
 #include "cuda/device/attention.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Attention by tiles of 32 queries and 32 keys with a running maximum (Dao et al. 2022,
+// Attention of float32 and float64, and the sums that both backwards need; float16 and bfloat16 are
+// in attention_mma.cu. By tiles of 32 queries and 32 keys with a running maximum (Dao et al. 2022,
 // arXiv:2205.14135). The backward pass has a kernel for dq, which iterates over keys, and one for
 // dk and dv, which iterates over queries, so no sum needs an atomic. Products run on the CUDA cores
 // in float32 (float64).
@@ -188,19 +190,27 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+bool is_narrow(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+
 void check_attention(const char* op, const AttentionArgs& args) {
   if (!is_floating(args.dtype)) fail_dtype(op, "a floating-point dtype", args.dtype);
   const std::int64_t widest = args.width > args.value_width ? args.width : args.value_width;
-  if (widest > kChunks * kSide) fail_size(op, "a width of at most 128", widest);
+  const bool narrow = is_narrow(args.dtype);
+  if (widest > (narrow ? kWidestMmaHead : kChunks * kSide))
+    fail_size(op, narrow ? "a width of at most 256" : "a width of at most 128", widest);
 }
 
 void attention(const AttentionArgs& args, Stream& stream) {
   check_attention("attention", args);
   if (args.batch <= 0 || args.heads <= 0 || args.queries <= 0) return;
   (void)with_floating(args.dtype, [&]<class E>() {
-    const std::int64_t tiles = (args.queries + kSide - 1) / kSide;
-    run("attention", attention_forward<E>, blocks_for(args.batch * args.heads * tiles, 1), kThreads,
-        stream, args, tiles);
+    if constexpr (sizeof(typename E::T) == 2) {
+      attention_mma(args, stream);
+    } else {
+      const std::int64_t tiles = (args.queries + kSide - 1) / kSide;
+      run("attention", attention_forward<E>, blocks_for(args.batch * args.heads * tiles, 1),
+          kThreads, stream, args, tiles);
+    }
   });
 }
 
@@ -210,20 +220,24 @@ void attention_backward(const AttentionBackwardArgs& args, Stream& stream) {
   if (f.batch <= 0 || f.heads <= 0) return;
   (void)with_floating(f.dtype, [&]<class E>() {
     using A = typename E::A;
-    const std::int64_t heads = f.batch * f.heads, rows = heads * f.queries,
-                       q_tiles = (f.queries + kSide - 1) / kSide,
-                       k_tiles = (f.keys + kSide - 1) / kSide;
+    const std::int64_t heads = f.batch * f.heads, rows = heads * f.queries;
     const Scratch dots(static_cast<std::size_t>(rows > 0 ? rows : 1) * sizeof(A), stream);
     A* const d = static_cast<A*>(dots.data());
-    if (rows > 0) {
+    if (rows > 0)
       run("attention_backward", attention_dots<E>, blocks_for(rows, kWarps), kThreads, stream, args,
           d);
-      run("attention_backward", attention_backward_queries<E>, blocks_for(heads * q_tiles, 1),
-          kThreads, stream, args, d, q_tiles);
+    if constexpr (sizeof(typename E::T) == 2) {
+      attention_backward_mma(args, d, stream);
+    } else {
+      const std::int64_t q_tiles = (f.queries + kSide - 1) / kSide,
+                         k_tiles = (f.keys + kSide - 1) / kSide;
+      if (rows > 0)
+        run("attention_backward", attention_backward_queries<E>, blocks_for(heads * q_tiles, 1),
+            kThreads, stream, args, d, q_tiles);
+      if (k_tiles > 0)
+        run("attention_backward", attention_backward_keys<E>, blocks_for(heads * k_tiles, 1),
+            kThreads, stream, args, d, k_tiles);
     }
-    if (k_tiles > 0)
-      run("attention_backward", attention_backward_keys<E>, blocks_for(heads * k_tiles, 1),
-          kThreads, stream, args, d, k_tiles);
   });
 }
 

@@ -90,9 +90,11 @@ struct ConvEngine {
 };
 
 template <class Args> void convolve(const char* op, const Args& args, Stream& stream) {
-  if (!is_floating(args.dtype)) fail_dtype(op, "a floating-point dtype", args.dtype);
+  const bool narrow = args.dtype == DType::float16 || args.dtype == DType::bfloat16;
+  if (!narrow && args.dtype != DType::float32 && args.dtype != DType::float64)
+    fail_dtype(op, "float32 or float64", args.dtype);  // the CPU's text
   if (args.shape.n <= 0) return;
-  if (args.dtype == DType::float16 || args.dtype == DType::bfloat16) return conv_mma(args, stream);
+  if (narrow) return conv_mma(args, stream);
   ConvEngine engine{stream};
   conv_products(args, engine);
 }

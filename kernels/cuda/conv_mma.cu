@@ -153,8 +153,8 @@ template <class E> void convolve(const ConvDataArgs& args, Stream& stream) {
   });
 }
 
-/// db comes with dW where there is one group: the tile of dy has it. The launches are accumulated in
-/// order.
+/// db comes with dW where there is one group: the tile of dy has it. The launches are accumulated
+/// in order.
 template <class E> void convolve(const ConvWeightArgs& args, Stream& stream) {
   const ConvShape& s = args.shape;
   const ConvKernels<E> kernels{conv_backward_weight_mma<E, Mma128>,

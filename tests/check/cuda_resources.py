@@ -73,7 +73,9 @@ WIDTHS = [
     (r"attention_dots<.*",
      "rows of at most 128 numbers that begin anywhere; a warp's 32 lie side by side"),
     # operands are copied to shared memory 32 numbers at a time, adjacent for the lanes of a warp
+    (r"attention_\w+_mma<.*", {"async", "read", "store"}),
     (r"attention_\w+<.*", {"read"}),
+    (r"conv_\w+_mma<.*", {"async", "read"}),  # the results are 4 x 2 bytes
     (r"conv_columns<uint4>", {"load", "store"}),
     (r"conv_columns<.*", "for groups whose channels are no whole numbers of 16 bytes"),
     (r"max_pool_at_index<.*", "an element lies where its index says"),

@@ -1,36 +1,15 @@
 // Checks the shared and global memory accesses of the largest float32 tile, as the emulation counts
 // them.
 #if defined(BRAID_CUDA_SIMT) && defined(BRAID_SIMT_CHECK)
-#include <fstream>
-
 #include "cuda/gemm_kinds.hpp"
 #include "kernels/gemm_cases.hpp"
-#include "simt/profiler.hpp"
-#include "support/tests_dir.hpp"
+#include "profile_lines.hpp"
 
 using namespace kernel_test;
-using braid::simt::Profile;
-using braid::simt::ProfileLine;
 
 namespace {
 
 constexpr std::int64_t kSize = 128, kDeep = 32;
-
-/// Returns the number of the line that contains the words, in a file of kernels/cuda/device.
-int line_of(const std::string& file, const std::string& words) {
-  std::ifstream in(braid::test::tests_dir() + "/../kernels/cuda/device/" + file);
-  std::string text;
-  for (int line = 1; std::getline(in, text); ++line)
-    if (text.find(words) != std::string::npos) return line;
-  return 0;
-}
-
-ProfileLine at(const Profile& profile, const std::string& file, const std::string& words,
-               bool shared) {
-  const int line = line_of(file, words);
-  REQUIRE(line > 0);
-  return profile.at(file, line, shared);
-}
 
 void multiply(DType t, braid::cuda::GemmTileKind tile, int layout) {
   Product s = product({kSize, kSize, kDeep}, layout);

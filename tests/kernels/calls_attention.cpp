@@ -74,19 +74,41 @@ struct Heads {
   }
 };
 const std::vector<Heads> kHeads{
-    {1, 1, 1, 1, 1, 1, false, false, 0, 0},    {2, 2, 33, 31, 5, 7, false, true, 0, 0},
-    {1, 2, 40, 70, 33, 16, true, false, 0, 0}, {1, 1, 70, 9, 4, 40, true, false, 0, 0.25},
-    {1, 2, 5, 65, 8, 8, false, false, 1, 0},   {1, 1, 34, 34, 8, 8, false, true, 2, 0.5},
-    {0, 2, 3, 4, 5, 5, false, false, 0, 0},    {1, 2, 33, 70, 4, 8, false, false, 0, 0, 20}};
+    {1, 1, 1, 1, 1, 1, false, false, 0, 0},
+    {2, 2, 33, 31, 5, 7, false, true, 0, 0},
+    {1, 2, 40, 70, 33, 16, true, false, 0, 0},
+    {1, 1, 70, 9, 4, 40, true, false, 0, 0.25},
+    {1, 2, 5, 65, 8, 8, false, false, 1, 0},
+    {1, 1, 34, 34, 8, 8, false, true, 2, 0.5},
+    {0, 2, 3, 4, 5, 5, false, false, 0, 0},
+    {1, 2, 33, 70, 4, 8, false, false, 0, 0, 20},
+    // beside the tiles of tensor cores: 64 queries by 64 or 32 keys, heads of 64 and 128
+    {1, 2, 65, 129, 8, 16, true, true, 0, 0},
+    {1, 1, 63, 65, 64, 72, false, false, 0, 0},
+    {1, 1, 17, 64, 128, 8, true, false, 0, 0},
+    {2, 1, 66, 33, 15, 65, true, true, 0, 0.25},
+    {1, 2, 15, 127, 16, 8, false, true, 1, 0}};
+/// The calls of a dtype. On CUDA only 16-bit heads may be wider than 128.
+std::vector<Heads> heads_of(DType t) {
+  std::vector<Heads> list = kHeads;
+  if (braid::size_of(t) == 2)
+    list.insert(list.end(), {{1, 2, 18, 35, 130, 256, true, true, 0, 0},
+                             {1, 1, 65, 31, 256, 16, false, false, 0, 0}});
+  return list;
+}
+/// The unit roundoff of probabilities, and of gradients of scores, that a product reads.
+double rounded_for_products(DType t) {
+  return t == DType::float16 ? 0x1p-11 : t == DType::bfloat16 ? 0x1p-8 : 0;
+}
 Operand mask_of(const Heads& s) {
   return in(s.mask_numbers(), 0, s.mask == 1 ? always(DType::bool_) : nullptr);
 }
 
 }  // namespace
 
-std::vector<Call> calls_of_attention(DType) {
+std::vector<Call> calls_of_attention(DType dtype) {
   std::vector<Call> list;
-  for (const Heads& s : kHeads)
+  for (const Heads& s : heads_of(dtype))
     list.push_back(
         {s.text("attention"),
          {out(random(s.out(), 1)), out(random(s.rows(), 2), 0, statistics), s.queries_at(3),
@@ -96,7 +118,8 @@ std::vector<Call> calls_of_attention(DType) {
            Numbers y(v[0].size()), lse(v[1].size());
            // |v| <= 2
            for (std::int64_t i = 0; i < y.size(); ++i)
-             y[i] = rounding(t) * s.roundings() * 2 / (1 - s.p) + last(t, v[0][i]);
+             y[i] = (rounding(t) * s.roundings() + rounded_for_products(t)) * 2 / (1 - s.p) +
+                    last(t, v[0][i]);
            for (std::int64_t i = 0; i < lse.size(); ++i)
              lse[i] = rounding(t) * (s.roundings() + 10 * std::fabs(v[1][i]));
            return Values{y, lse};
@@ -104,9 +127,9 @@ std::vector<Call> calls_of_attention(DType) {
   return list;
 }
 
-std::vector<Call> calls_of_attention_backward(DType) {
+std::vector<Call> calls_of_attention_backward(DType dtype) {
   std::vector<Call> list;
-  for (const Heads& s : kHeads)
+  for (const Heads& s : heads_of(dtype))
     list.push_back(
         {s.text("attention backward"),
          {out(random(s.q(), 1)), out(random(s.k(), 2)), out(random(s.v(), 3)), s.queries_at(4),
@@ -126,7 +149,8 @@ std::vector<Call> calls_of_attention_backward(DType) {
                         keys = static_cast<double>(s.keys),
                         queries = static_cast<double>(s.queries);
            const double ds = largest * 8 * w * drop * 0.5,
-                        of_p = rounding(t) * (s.roundings() + w + queries);
+                        of_p =
+                            rounding(t) * (s.roundings() + w + queries) + rounded_for_products(t);
            const double sizes[] = {ds * keys, ds * queries, largest * drop * 2 * queries};
            Values bounds;
            for (std::size_t k = 0; k < 3; ++k) {

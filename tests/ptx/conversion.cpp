@@ -87,6 +87,18 @@ Next from_bf16(Thread& t, const Instruction& i) {
   return Next::go_on;
 }
 
+/// Two numbers in one register: a in the upper half, b in the lower.
+Next to_f16_pair(Thread& t, const Instruction& i) {
+  t.r[i.d] = std::uint64_t(to_half(get<float>(t.r[i.a]), 10, -14, 15)) << 16 |
+             to_half(get<float>(t.r[i.b]), 10, -14, 15);
+  return Next::go_on;
+}
+Next to_bf16_pair(Thread& t, const Instruction& i) {
+  t.r[i.d] = std::uint64_t(to_half(get<float>(t.r[i.a]), 7, -126, 127)) << 16 |
+             to_half(get<float>(t.r[i.b]), 7, -126, 127);
+  return Next::go_on;
+}
+
 struct Move {
   template <class T> static Next run(Thread& t, const Instruction& i) {
     t.r[i.d] = put(get<T>(t.r[i.a]));
@@ -137,6 +149,12 @@ template <class S> Run convert_from(const std::string& to) {
 }
 void convert(Line& line) {
   const std::string from = line.type(), to = line.type();
+  if (to == "f16x2" || to == "bf16x2") {
+    line.registers(3);
+    line.expect("rn");
+    line.i.run = from != "f32" ? nullptr : to == "f16x2" ? &to_f16_pair : &to_bf16_pair;
+    return;
+  }
   line.registers(2);
   const bool halves = from == "f16" || from == "bf16" || to == "f16" || to == "bf16";
   if (halves) {

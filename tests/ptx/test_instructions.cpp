@@ -247,6 +247,8 @@ TEST_CASE("ptx: conversions", "[ptx]") {
          {"cvt.rn.bf16.f32 %d, %a;", {bits(1.0f + 3 * 0x1p-8f)}, 0x3f82},
          {"cvt.rn.bf16.f32 %d, %a;", {bits(3.4e38f)}, 0x7f80},
          {"cvt.rn.bf16.f32 %d, %a;", {bits(-0x1p-133f)}, 0x8001},
+         {"cvt.rn.f16x2.f32 %d, %a, %b;", {bits(1.0f), bits(-0x1p-24f)}, 0x3c008001},
+         {"cvt.rn.bf16x2.f32 %d, %a, %b;", {bits(1.0f + 3 * 0x1p-8f), bits(-0.0f)}, 0x3f828000},
          {"cvt.f32.bf16 %d, %a;", {0x3f80}, bits(1.0f)}},
         32);
   check({{"cvt.u64.u32 %d, %a;", {0xffffffff}, 0xffffffff},

@@ -84,17 +84,17 @@ class ConvSide : public MmaSide<T, along_depth, kWidth, kDepth, kBlock, Aligned>
 
   BRAID_DEVICE void load(T* tile, const Gather& g, bool /* packs */, int depth) {
     const int lines = this->lines_inside(depth), elements = this->elements_inside(depth);
-    T* const to = tile + Tile::place(Tile::first_line(), Tile::first_chunk());
     if constexpr (along_depth) first_ = at_, kernel_ = place_of_column(g, at_);
 #pragma unroll
     for (int e = 0; e < Tile::kEach; ++e) {
       const int line = e * Tile::kLines, valid = line < lines ? elements : 0;
+      T* const to = tile + Tile::place_of_chunk(e);
       GridPlace place{};
       if constexpr (along_depth) place = places_[e];
       else if (valid > 0) place = place_of_row(g, at_ + static_cast<std::uint32_t>(line));
       if constexpr (Aligned) {
         const int pixel = valid > 0 ? pixel_of(g, place, kernel_) : -1;
-        simt::cp_async16(to + line * Tile::kLine, from_ + pixel * g.channels + kernel_.c,
+        simt::cp_async16(to, from_ + pixel * g.channels + kernel_.c,
                          pixel >= 0 ? 16 : 0);  // to shared: async
       } else {
         Pack<T, 8> pack;
@@ -106,7 +106,7 @@ class ConvSide : public MmaSide<T, along_depth, kWidth, kDepth, kBlock, Aligned>
           const int pixel = pixel_of(g, place, kernel);
           if (pixel >= 0) pack.v[i] = from_[pixel * g.channels + kernel.c];
         }
-        store_pack(to + line * Tile::kLine, pack);
+        store_pack(to, pack);
       }
     }
     at_ += kDepth;

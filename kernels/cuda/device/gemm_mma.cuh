@@ -1,5 +1,6 @@
 #pragma once
 #include "cuda/device/gemm.cuh"
+#include "cuda/device/mma.cuh"
 #include "cuda/device/mma_side.cuh"
 
 // Products of float16 and bfloat16 on tensor cores, with the parameters, the order of tiles and the
@@ -30,15 +31,6 @@ struct MmaTile {
                 (Stages & (Stages - 1)) == 0);
   static_assert(std::size_t{kBlock} / 32 * 16 * kResultLine * sizeof(float) <= kShared);
 };
-
-BRAID_DEVICE void multiply_fragments(float (&sum)[4], const std::uint32_t (&a)[4],
-                                     const std::uint32_t (&b)[2], F16) {
-  simt::mma_m16n8k16_fp16(sum, a, b, sum);
-}
-BRAID_DEVICE void multiply_fragments(float (&sum)[4], const std::uint32_t (&a)[4],
-                                     const std::uint32_t (&b)[2], BF16) {
-  simt::mma_m16n8k16_bf16(sum, a, b, sum);
-}
 
 /// Stores 16 rows of a warp's results, of which the first is at row i and column j of the matrix.
 /// A thread's own elements are two neighbours; through shared memory (`line`) it gets four, and the
@@ -74,8 +66,8 @@ BRAID_DEVICE void store_rows(const GemmParams<E>& p, const GemmItem& item, const
   __syncwarp();  // the next rows are written over these
 }
 
-/// Computes a block's tile. A layout is what a side needs to find its elements: the leading dim of a
-/// matrix (MmaSide), or a Gather (ConvSide).
+/// Computes a block's tile. A layout is what a side needs to find its elements: the leading dim of
+/// a matrix (MmaSide), or a Gather (ConvSide).
 template <class E, class Tile, class SideA, class SideB, class LayoutA, class LayoutB>
 BRAID_DEVICE void mma_block(const GemmParams<E>& p, const LayoutA& layout_a,
                             const LayoutB& layout_b) {

@@ -21,8 +21,7 @@ class MmaSide {
 
   /// The position in a tile of chunk `chunk` of line `line`.
   static BRAID_DEVICE int place(int line, int chunk) {
-    constexpr int lines = kPerLine >= 8 ? 1 : 8 / kPerLine;  // of the tile in 128 bytes
-    return line * kLine + (chunk ^ (line / lines & (kPerLine < 8 ? kPerLine - 1 : 7))) * 8;
+    return line * kLine + (chunk ^ (line / kSwizzled & kSwizzle)) * 8;
   }
 
   /// Starts at the tile at `wide` along the width and `deep` along the depth of an operand whose
@@ -39,18 +38,18 @@ class MmaSide {
   /// 0, and are not read.
   BRAID_DEVICE void load(T* tile, std::int64_t ld, bool packs, int depth) {
     const int lines = lines_inside(depth), elements = elements_inside(depth);
-    T* const to = tile + place(first_line(), first_chunk());
     const T* from = at_;
 #pragma unroll
     for (int e = 0; e < kEach; ++e, from += kLines * ld) {
       const int valid = e * kLines < lines ? elements : 0;
+      T* const to = tile + place_of_chunk(e);
       if (Aligned || packs) {
-        simt::cp_async16(to + e * kLines * kLine, from, 2 * valid);  // to shared: async
+        simt::cp_async16(to, from, 2 * valid);  // to shared: async
       } else {
         Pack<T, 8> pack;
 #pragma unroll
         for (int i = 0; i < 8; ++i) pack.v[i] = i < valid ? from[i] : T(0.0f);
-        store_pack(to + e * kLines * kLine, pack);
+        store_pack(to, pack);
       }
     }
     at_ += along_depth ? kDepth : kDepth * ld;
@@ -62,11 +61,11 @@ class MmaSide {
   /// neighbouring registers, as mma needs it.
   static BRAID_DEVICE void read_a(std::uint32_t (&x)[4], const T* tile, int wide, int step,
                                   int lane) {
-    read(x, tile, wide + lane / 8 % 2 * 8, step * 16 + lane / 16 * 8, lane % 8);
+    read(x, tile, wide, step, lane % 8, lane / 8 % 2, lane / 16);
   }
   static BRAID_DEVICE void read_b(std::uint32_t (&x)[4], const T* tile, int wide, int step,
                                   int lane) {
-    read(x, tile, wide + lane / 16 * 8, step * 16 + lane / 8 % 2 * 8, lane % 8);
+    read(x, tile, wide, step, lane % 8, lane / 16, lane / 8 % 2);
   }
 
   /// Element `wide`, `deep` of a tile.
@@ -76,22 +75,37 @@ class MmaSide {
   }
 
  protected:
-  /// Row `row` of the 8 × 8 matrix that this lane names is at `wide` or at `deep`, whichever is
-  /// across memory.
-  static BRAID_DEVICE void read(std::uint32_t (&x)[4], const T* tile, int wide, int deep, int row) {
-    if constexpr (along_depth) simt::ldmatrix_x4(x, tile + place(wide + row, deep / 8));
-    else simt::ldmatrix_x4_trans(x, tile + place(deep + row, wide / 8));
+  /// This lane names row `row` of the matrix that is 8 `right` along the width and 8 `down` along k
+  /// from a multiple of 16. The swizzle of `right` and `down` is separate from that of `wide` and
+  /// `step`, which are constants in most loops: what is left of them is an offset in the
+  /// instruction.
+  static BRAID_DEVICE void read(std::uint32_t (&x)[4], const T* tile, int wide, int step, int row,
+                                int right, int down) {
+    const int line = along_depth ? wide : step * 16, chunk = along_depth ? step * 2 : wide / 8,
+              of_lane = row + 8 * (along_depth ? right : down),
+              turn = (of_lane / kSwizzled & kSwizzle) ^ (along_depth ? down : right);
+    const T* const at = tile + of_lane * kLine + ((chunk & kSwizzle) ^ turn) * 8 + line * kLine +
+                        (chunk & ~kSwizzle) * 8;
+    if constexpr (along_depth) simt::ldmatrix_x4(x, at);
+    else simt::ldmatrix_x4_trans(x, at);
   }
 
   static constexpr int kLine = along_depth ? kDepth : kWidth, kPerLine = kLine / 8;
+  // The bits kSwizzle of a chunk's number change after every kSwizzled lines, which fill 128 bytes.
+  static constexpr int kSwizzle = kPerLine < 8 ? kPerLine - 1 : 7,
+                       kSwizzled = kPerLine < 8 ? 8 / kPerLine : 1;
   static constexpr int kLines = kBlock / kPerLine;  // lines between two chunks of a thread
   static constexpr int kEach = kSize / 8 / kBlock;
-  static_assert(kLines % 8 == 0);  // so the swizzle of a thread's lines is the same
   static_assert(kLine % 8 == 0 && (kPerLine & (kPerLine - 1)) == 0 && kBlock % kPerLine == 0 &&
                 kSize % (8 * kBlock) == 0);
   static BRAID_DEVICE int first_line() { return static_cast<int>(threadIdx.x) / kPerLine; }
   static BRAID_DEVICE int first_chunk() { return static_cast<int>(threadIdx.x) % kPerLine; }
 
+  /// The position of this thread's chunk `e`. The swizzle repeats after eight lines.
+  static BRAID_DEVICE int place_of_chunk(int e) {
+    return kLines % 8 == 0 ? place(first_line(), first_chunk()) + e * kLines * kLine
+                           : place(first_line() + e * kLines, first_chunk());
+  }
   /// Sets how much of the tile's width exists.
   BRAID_DEVICE void start_width(std::int64_t wide, std::int64_t width) {
     width_ = width - wide < kWidth ? static_cast<int>(width - wide) : kWidth;

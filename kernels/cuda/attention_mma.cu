@@ -1,0 +1,127 @@
+#include "cuda/attention_mma.hpp"
+
+#include "cuda/device/attention_mma.cuh"
+#include "cuda/errors.hpp"
+
+// The forward of attention on tensor cores: a block has 64 queries and loops over tiles of keys and
+// values with a running maximum and sum. Two tiles are in shared memory: one is multiplied while
+// cp.async copies the next.
+namespace braid::cuda {
+
+/// Keys of a tile; half as many where a result row needs twice the registers. Masks, dropout and
+/// alignment do not change it, and so no bit of a result.
+template <int Width> inline constexpr int kKeysOfTile = Width > 128 ? 32 : 64;
+
+/// Which operands have rows that are aligned to 16 bytes.
+struct AttentionPacks {
+  bool q, k, v;
+};
+
+/// simple: all operands are aligned, and there are neither a mask nor dropout.
+template <class E, int Width, bool simple>
+__global__ void __launch_bounds__(128)
+    attention_forward_mma(AttentionArgs args, AttentionPacks packs, std::int64_t tiles) {
+  using T = typename E::T;
+  constexpr int kKeys = kKeysOfTile<Width>, kQueries = 64, columns = kKeys / 8;
+  using Queries = HeadTile<E, kQueries, Width, simple>;
+  using Keys = HeadTile<E, kKeys, Width, simple>;
+  SIMT_DYN_SHARED(T, shared);
+  T *const q = shared, *const k = q + kQueries * Width, *const v = k + 2 * kKeys * Width;
+  const int warp = warp_of_thread(), lane = lane_of_thread();
+  // the last queries of a head first: with causal they see the most keys
+  const std::int64_t head = blockIdx.x / tiles, b = head / args.heads, h = head % args.heads,
+                     first = (tiles - 1 - blockIdx.x % tiles) * kQueries;
+  const std::int64_t seen =
+      args.causal && first + kQueries < args.keys ? first + kQueries : args.keys;
+  const int steps = static_cast<int>((seen + kKeys - 1) / kKeys);
+  const auto load = [&](int step) {
+    if (step < steps) {
+      const std::int64_t key = static_cast<std::int64_t>(step) * kKeys;
+      const int stage = step % 2 * (kKeys * Width);
+      Keys::load(k + stage, args.k, packs.k, b, h, key, args.keys, args.width);
+      Keys::load(v + stage, args.v, packs.v, b, h, key, args.keys, args.value_width);
+    }
+    simt::cp_async_commit();
+  };
+  if (steps > 0)  // what is copied must be waited for
+    Queries::load(q, args.q, packs.q, b, h, first, args.queries, args.width);
+  load(0);
+
+  float max[2] = {lowest<float>(), lowest<float>()}, sum[2] = {}, out[Width / 8][4] = {};
+  for (int step = 0; step < steps; ++step) {
+    simt::cp_async_wait<0>();
+    __syncthreads();  // this tile has arrived, and the memory of the tile before it is free
+    load(step + 1);
+    const std::int64_t key = static_cast<std::int64_t>(step) * kKeys;
+    const int stage = step % 2 * (kKeys * Width);
+    float score[columns][4];
+    multiply_rows_mma<E, typename Queries::By, typename Keys::By>(score, q, warp * 16, k + stage,
+                                                                  Width);
+    finish_scores<simple, E>(args, b, h, first + warp * 16, key, score);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float above = max[r];
+#pragma unroll
+      for (int n = 0; n < columns; ++n)
+        above = MaxOfNumbers<float>{}.join(MaxOfNumbers<float>{}.join(above, score[n][2 * r]),
+                                           score[n][2 * r + 1]);
+      above = join_quad(MaxOfNumbers<float>{}, above);
+      const float base = above == lowest<float>() ? 0.0f : above, keep = exp2_of(max[r] - base);
+      max[r] = above;
+      float here = 0;
+#pragma unroll
+      for (int n = 0; n < columns; ++n)
+#pragma unroll
+        for (int c = 2 * r; c < 2 * r + 2; ++c)
+          score[n][c] = exp2_of(score[n][c] - base), here += score[n][c];
+      sum[r] = sum[r] * keep + here;
+#pragma unroll
+      for (int n = 0; n < Width / 8; ++n) out[n][2 * r] *= keep, out[n][2 * r + 1] *= keep;
+    }
+    if (!simple && args.threshold != 0) {
+#pragma unroll
+      for (int n = 0; n < columns; ++n)
+#pragma unroll
+        for (int c = 0; c < 4; ++c)
+          score[n][c] *= drop_factor<float>(args, b, h, first + warp * 16 + row_of_element(c),
+                                            key + column_of_element(n, c));
+    }
+    add_weighted_mma<E, typename Keys::Across>(out, score, v + stage);
+  }
+  float factor[2];
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const float all = join_quad(Sum<float>{}, sum[r]);
+    factor[r] = all == 0 ? 0.0f : 1 / all;
+    const std::int64_t query = first + warp * 16 + row_of_element(2 * r);
+    if (lane % 4 == 0 && query < args.queries)
+      static_cast<float*>(args.lse)[head * args.queries + query] =
+          all == 0 ? lowest<float>() : max[r] * kLogOf2 + log_of(all);
+  }
+  // This warp's queries are read by no other warp: its results take their place.
+  store_head_rows<E, Width>(args.out, b, h, first + warp * 16, args.queries, args.value_width, out,
+                            factor, q + warp * 16 * Width);
+}
+
+void attention_mma(const AttentionArgs& args, Stream& stream) {
+  (void)with_floating(args.dtype, [&]<class E>() {
+    if constexpr (sizeof(typename E::T) == 2) {
+      using T = typename E::T;
+      const std::int64_t tiles = (args.queries + 63) / 64, blocks = args.batch * args.heads * tiles;
+      if (blocks > INT32_MAX) fail_size("attention", "fewer than 2^31 tiles of 64 queries", blocks);
+      const AttentionPacks packs{has_aligned_rows<T>(args.q, args),
+                                 has_aligned_rows<T>(args.k, args),
+                                 has_aligned_rows<T>(args.v, args)};
+      const bool simple =
+          packs.q && packs.k && packs.v && args.mask.data == nullptr && args.threshold == 0;
+      const std::int64_t width = args.width > args.value_width ? args.width : args.value_width;
+      with_head(width, simple, [&]<int Width, bool Simple>() {
+        constexpr std::size_t bytes = (64 + 4 * kKeysOfTile<Width>)*Width * sizeof(T);
+        run_with(bytes, "attention", attention_forward_mma<E, Width, Simple>,
+                 static_cast<unsigned>(blocks), 128, stream, args, packs, tiles);
+      });
+    }
+  });
+}
+
+}  // namespace braid::cuda

@@ -1,0 +1,217 @@
+#include "cuda/attention_mma.hpp"
+#include "cuda/device/attention_mma.cuh"
+#include "cuda/errors.hpp"
+
+// The backward of attention on tensor cores, in two passes without atomics. Both compute the
+// probabilities again, from the saved log-sum-exp. One has 64 queries and loops over keys, for dq;
+// one has 64 keys and loops over queries, for dk and dv. Its scores are transposed, so that they
+// are the left operand of the products that follow.
+namespace braid::cuda {
+
+/// Rows of the tiles that a pass loops over.
+template <int Width> inline constexpr int kStepsOfTile = Width > 64 ? 32 : 64;
+
+/// What a pass over the queries computes. Of wide heads dk and dv do not fit in one thread's
+/// registers together.
+enum class KeyGrads { both, dk, dv };
+
+/// Which operands have rows that are aligned to 16 bytes.
+struct BackwardPacks {
+  bool q, k, v, dout;
+};
+
+/// The log-sum-exp of a query in powers of 2, and its Σ out dout.
+struct QueryTerms {
+  float lse, dot;
+};
+BRAID_DEVICE QueryTerms terms_of(const AttentionArgs& f, const float* dots, std::int64_t head,
+                                 std::int64_t query) {
+  if (query >= f.queries) return {highest<float>(), 0};
+  const std::int64_t row = head * f.queries + query;
+  const float lse = static_cast<const float*>(f.lse)[row];
+  // a query that sees no key has probabilities of 0
+  return {lse == lowest<float>() ? highest<float>() : lse * kLog2OfE, dots[row]};
+}
+
+template <class E, int Width, bool simple>
+__global__ void __launch_bounds__(128)
+    attention_backward_queries_mma(AttentionBackwardArgs args, BackwardPacks packs,
+                                   const float* dots, std::int64_t tiles) {
+  using T = typename E::T;
+  constexpr int kKeys = kStepsOfTile<Width>, kQueries = 64, columns = kKeys / 8;
+  using Queries = HeadTile<E, kQueries, Width, simple>;
+  using Keys = HeadTile<E, kKeys, Width, simple>;
+  const AttentionArgs& f = args.forward;
+  SIMT_DYN_SHARED(T, shared);
+  T *const q = shared, *const dout = q + kQueries * Width, *const k = dout + kQueries * Width,
+           *const v = k + 2 * kKeys * Width;
+  const int warp = warp_of_thread();
+  const std::int64_t head = blockIdx.x / tiles, b = head / f.heads, h = head % f.heads,
+                     first = (tiles - 1 - blockIdx.x % tiles) * kQueries, mine = first + warp * 16;
+  const std::int64_t seen = f.causal && first + kQueries < f.keys ? first + kQueries : f.keys;
+  const int steps = static_cast<int>((seen + kKeys - 1) / kKeys);
+  const auto load = [&](int step) {
+    if (step < steps) {
+      const std::int64_t key = static_cast<std::int64_t>(step) * kKeys;
+      const int stage = step % 2 * (kKeys * Width);
+      Keys::load(k + stage, f.k, packs.k, b, h, key, f.keys, f.width);
+      Keys::load(v + stage, f.v, packs.v, b, h, key, f.keys, f.value_width);
+    }
+    simt::cp_async_commit();
+  };
+  if (steps > 0) {  // what is copied must be waited for
+    Queries::load(q, f.q, packs.q, b, h, first, f.queries, f.width);
+    Queries::load(dout, args.dout, packs.dout, b, h, first, f.queries, f.value_width);
+  }
+  load(0);
+
+  const QueryTerms terms[2] = {terms_of(f, dots, head, mine + row_of_element(0)),
+                               terms_of(f, dots, head, mine + row_of_element(2))};
+  float dq[Width / 8][4] = {};
+  for (int step = 0; step < steps; ++step) {
+    simt::cp_async_wait<0>();
+    __syncthreads();  // this tile has arrived, and the memory of the tile before it is free
+    load(step + 1);
+    const std::int64_t key = static_cast<std::int64_t>(step) * kKeys;
+    const int stage = step % 2 * (kKeys * Width);
+    float score[columns][4], dp[columns][4];
+    multiply_rows_mma<E, typename Queries::By, typename Keys::By>(score, q, warp * 16, k + stage,
+                                                                  Width);
+    finish_scores<simple, E>(f, b, h, mine, key, score);
+    multiply_rows_mma<E, typename Queries::By, typename Keys::By>(dp, dout, warp * 16, v + stage,
+                                                                  Width);
+#pragma unroll
+    for (int n = 0; n < columns; ++n)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        float drop = 1;
+        if (!simple && f.threshold != 0)
+          drop =
+              drop_factor<float>(f, b, h, mine + row_of_element(c), key + column_of_element(n, c));
+        const QueryTerms& of_row = terms[c / 2];
+        score[n][c] = exp2_of(score[n][c] - of_row.lse) * (dp[n][c] * drop - of_row.dot);
+      }
+    add_weighted_mma<E, typename Keys::Across>(dq, score, k + stage);
+  }
+  const float scale[2] = {static_cast<float>(f.scale), static_cast<float>(f.scale)};
+  store_head_rows<E, Width>(args.dq, b, h, mine, f.queries, f.width, dq, scale,
+                            q + warp * 16 * Width);
+}
+
+template <class E, int Width, bool simple, KeyGrads grads>
+__global__ void __launch_bounds__(128)
+    attention_backward_keys_mma(AttentionBackwardArgs args, BackwardPacks packs, const float* dots,
+                                std::int64_t tiles) {
+  using T = typename E::T;
+  constexpr int kQueries = kStepsOfTile<Width>, kKeys = 64, columns = kQueries / 8;
+  constexpr bool with_dk = grads != KeyGrads::dv, with_dv = grads != KeyGrads::dk;
+  using Queries = HeadTile<E, kQueries, Width, simple>;
+  using Keys = HeadTile<E, kKeys, Width, simple>;
+  const AttentionArgs& f = args.forward;
+  SIMT_DYN_SHARED(T, shared);
+  T *const k = shared, *const v = k + kKeys * Width, *const q = v + kKeys * Width,
+           *const dout = q + 2 * kQueries * Width;
+  QueryTerms* const terms = reinterpret_cast<QueryTerms*>(dout + 2 * kQueries * Width);
+  const int warp = warp_of_thread();
+  const std::int64_t head = blockIdx.x / tiles, b = head / f.heads, h = head % f.heads,
+                     first = blockIdx.x % tiles * kKeys, mine = first + warp * 16;
+  // earlier queries see none of these keys
+  const std::int64_t from = f.causal ? first / kQueries * kQueries : 0;
+  const int steps =
+      from < f.queries ? static_cast<int>((f.queries - from + kQueries - 1) / kQueries) : 0;
+  const auto load = [&](int step) {
+    if (step < steps) {
+      const std::int64_t query = from + static_cast<std::int64_t>(step) * kQueries;
+      const int stage = step % 2 * (kQueries * Width);
+      Queries::load(q + stage, f.q, packs.q, b, h, query, f.queries, f.width);
+      Queries::load(dout + stage, args.dout, packs.dout, b, h, query, f.queries, f.value_width);
+      const int column = static_cast<int>(threadIdx.x);
+      if (column < kQueries)
+        terms[step % 2 * kQueries + column] = terms_of(f, dots, head, query + column);
+    }
+    simt::cp_async_commit();
+  };
+  if (steps > 0) {  // what is copied must be waited for
+    Keys::load(k, f.k, packs.k, b, h, first, f.keys, f.width);
+    Keys::load(v, f.v, packs.v, b, h, first, f.keys, f.value_width);
+  }
+  load(0);
+
+  float dk[with_dk ? Width / 8 : 1][4] = {}, dv[with_dv ? Width / 8 : 1][4] = {};
+  for (int step = 0; step < steps; ++step) {
+    simt::cp_async_wait<0>();
+    __syncthreads();  // this tile has arrived, and the memory of the tile before it is free
+    load(step + 1);
+    const std::int64_t query = from + static_cast<std::int64_t>(step) * kQueries;
+    const int stage = step % 2 * (kQueries * Width);
+    float p[columns][4], ds[columns][4];
+    multiply_rows_mma<E, typename Keys::By, typename Queries::By>(p, k, warp * 16, q + stage,
+                                                                  Width);
+    finish_transposed_scores<simple, E>(f, b, h, query, mine, p);
+    if constexpr (with_dk)
+      multiply_rows_mma<E, typename Keys::By, typename Queries::By>(ds, v, warp * 16, dout + stage,
+                                                                    Width);
+#pragma unroll
+    for (int n = 0; n < columns; ++n) {
+      const auto two = load_pack<2>(terms + step % 2 * kQueries + column_of_element(n, 0));
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        float drop = 1;
+        if (!simple && f.threshold != 0)
+          drop = drop_factor<float>(f, b, h, query + column_of_element(n, c),
+                                    mine + row_of_element(c));
+        const QueryTerms& of_column = two.v[c % 2];
+        const float of_p = exp2_of(p[n][c] - of_column.lse);
+        if constexpr (with_dk) ds[n][c] = of_p * (ds[n][c] * drop - of_column.dot);
+        p[n][c] = of_p * drop;
+      }
+    }
+    if constexpr (with_dv) add_weighted_mma<E, typename Queries::Across>(dv, p, dout + stage);
+    if constexpr (with_dk) add_weighted_mma<E, typename Queries::Across>(dk, ds, q + stage);
+  }
+  const float scale[2] = {static_cast<float>(f.scale), static_cast<float>(f.scale)},
+              one[2] = {1, 1};
+  if constexpr (with_dk)
+    store_head_rows<E, Width>(args.dk, b, h, mine, f.keys, f.width, dk, scale,
+                              k + warp * 16 * Width);
+  if constexpr (with_dv)
+    store_head_rows<E, Width>(args.dv, b, h, mine, f.keys, f.value_width, dv, one,
+                              v + warp * 16 * Width);
+}
+
+void attention_backward_mma(const AttentionBackwardArgs& args, const float* dots, Stream& stream) {
+  const AttentionArgs& f = args.forward;
+  (void)with_floating(f.dtype, [&]<class E>() {
+    if constexpr (sizeof(typename E::T) == 2) {
+      using T = typename E::T;
+      const std::int64_t heads = f.batch * f.heads, q_tiles = (f.queries + 63) / 64,
+                         k_tiles = (f.keys + 63) / 64,
+                         most = heads * (q_tiles > k_tiles ? q_tiles : k_tiles);
+      if (most > INT32_MAX)
+        fail_size("attention_backward", "fewer than 2^31 tiles of 64 rows", most);
+      const BackwardPacks packs{has_aligned_rows<T>(f.q, f), has_aligned_rows<T>(f.k, f),
+                                has_aligned_rows<T>(f.v, f), has_aligned_rows<T>(args.dout, f)};
+      const bool simple =
+          packs.q && packs.k && packs.v && packs.dout && f.mask.data == nullptr && f.threshold == 0;
+      const std::int64_t width = f.width > f.value_width ? f.width : f.value_width;
+      with_head(width, simple, [&]<int Width, bool Simple>() {
+        constexpr std::size_t bytes = (2 * 64 + 4 * kStepsOfTile<Width>)*Width * sizeof(T) +
+                                      2 * kStepsOfTile<Width> * sizeof(QueryTerms);
+        const auto queue = [&](auto kernel, std::int64_t tiles) {
+          if (tiles > 0)
+            run_with(bytes, "attention_backward", kernel, static_cast<unsigned>(heads * tiles), 128,
+                     stream, args, packs, dots, tiles);
+        };
+        queue(attention_backward_queries_mma<E, Width, Simple>, q_tiles);
+        if constexpr (Width <= 128) {
+          queue(attention_backward_keys_mma<E, Width, Simple, KeyGrads::both>, k_tiles);
+        } else {
+          queue(attention_backward_keys_mma<E, Width, Simple, KeyGrads::dk>, k_tiles);
+          queue(attention_backward_keys_mma<E, Width, Simple, KeyGrads::dv>, k_tiles);
+        }
+      });
+    }
+  });
+}
+
+}  // namespace braid::cuda

@@ -1,0 +1,212 @@
+#pragma once
+#include "cuda/device/attention.cuh"
+#include "cuda/device/mma.cuh"
+#include "cuda/device/mma_side.cuh"
+
+// Tiles of attention on tensor cores (Dao 2023, FlashAttention-2, arXiv:2307.08691). A block of
+// four warps has 64 rows of an operand, a warp 16 of them; it loops over tiles of the other
+// operand's rows. Products are fragments of mma.sync. The scores of a tile are in the layout in
+// which the next product reads its left operand, so they never leave their registers.
+namespace braid::cuda {
+
+inline constexpr float kLog2OfE = 1.44269504088896340736f, kLogOf2 = 0.693147180559945309417f;
+
+/// Rows of an operand in shared memory, [rows, width]. By is their layout where a product sums over
+/// the width, Across where it sums over the rows; the memory is the same.
+template <class E, int Rows, int Width, bool Aligned> struct HeadTile {
+  using T = typename E::T;
+  using By = MmaSide<T, true, Rows, Width, 128, Aligned>;
+  using Across = MmaSide<T, false, Width, Rows, 128, Aligned>;
+
+  /// Starts to copy rows from `first` on of one head, which has `rows`. Heads narrower than Width
+  /// are filled up with zeros. `packs`: the rows are aligned to 16 bytes.
+  static BRAID_DEVICE void load(T* tile, const AttentionOperand& from, bool packs, std::int64_t b,
+                                std::int64_t h, std::int64_t first, std::int64_t rows,
+                                std::int64_t width) {
+    By side;
+    side.start(static_cast<const T*>(from.data) + b * from.batch + h * from.head, from.row, first,
+               0, rows);
+    side.load(tile, from.row, packs, static_cast<int>(width));
+  }
+};
+
+/// sum = this warp's 16 rows of `a`, from `row` on, times the rows of `b`.
+template <class E, class A, class B, int Columns>
+BRAID_DEVICE void multiply_rows_mma(float (&sum)[Columns][4], const typename E::T* a, int row,
+                                    const typename E::T* b, int width) {
+  const int lane = lane_of_thread();
+#pragma unroll
+  for (int n = 0; n < Columns; ++n)
+#pragma unroll
+    for (int c = 0; c < 4; ++c) sum[n][c] = 0;
+#pragma unroll
+  for (int k = 0; k < width / 16; ++k) {
+    std::uint32_t x[4];
+    A::read_a(x, a, row, k, lane);
+#pragma unroll
+    for (int n = 0; n < Columns; n += 2) {
+      std::uint32_t y[4];
+      B::read_b(y, b, n * 8, k, lane);
+      multiply_fragments(sum[n], x, {y[0], y[1]}, E{});
+      multiply_fragments(sum[n + 1], x, {y[2], y[3]}, E{});
+    }
+  }
+}
+
+/// sum += weights, rounded to E, times the rows of `b`: a row for each column of the weights.
+template <class E, class B, int Columns, int N>
+BRAID_DEVICE void add_weighted_mma(float (&sum)[N][4], const float (&weight)[Columns][4],
+                                   const typename E::T* b) {
+  const int lane = lane_of_thread();
+#pragma unroll
+  for (int k = 0; k < Columns / 2; ++k) {
+    std::uint32_t x[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      x[i] =
+          rounded_pair(weight[2 * k + i / 2][i % 2 * 2], weight[2 * k + i / 2][i % 2 * 2 + 1], E{});
+#pragma unroll
+    for (int n = 0; n < N; n += 2) {
+      std::uint32_t y[4];
+      B::read_b(y, b, n * 8, k, lane);
+      multiply_fragments(sum[n], x, {y[0], y[1]}, E{});
+      multiply_fragments(sum[n + 1], x, {y[2], y[3]}, E{});
+    }
+  }
+}
+
+/// Writes this warp's 16 rows of results to rows `first` on of one head. They go through `line`, 16
+/// rows of shared memory that only this warp uses, so that a lane writes 16 bytes.
+template <class E, int Width, int N>
+BRAID_DEVICE void store_head_rows(const AttentionOperand& to, std::int64_t b, std::int64_t h,
+                                  std::int64_t first, std::int64_t rows, std::int64_t width,
+                                  const float (&sum)[N][4], const float (&factor)[2],
+                                  typename E::T* line) {
+  using T = typename E::T;
+  using Rows = MmaSide<T, true, 16, Width, 16 * Width / 8 < 128 ? 16 * Width / 8 : 128, true>;
+  const int lane = lane_of_thread();
+  __syncwarp();  // the operand that was here is not read any more
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const std::uint32_t pair =
+          rounded_pair(sum[n][2 * r] * factor[r], sum[n][2 * r + 1] * factor[r], E{});
+      simt::store_vector(line + Rows::place(lane / 4 + 8 * r, n) + lane % 4 * 2, pair);
+    }
+  __syncwarp();
+  T* const head = static_cast<T*>(to.data) + b * to.batch + h * to.head;
+  constexpr int chunks = Width / 8;
+  for (int e = lane; e < 16 * chunks; e += 32) {
+    const int row = e / chunks, column = e % chunks * 8;
+    if (first + row >= rows || column >= width) continue;
+    const auto pack = load_pack<8>(line + Rows::place(row, e % chunks));
+    T* const at = head + (first + row) * to.row + column;
+    if (is_aligned<8>(at) && column + 8 <= width) {
+      store_pack(at, pack);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        if (column + i < width) at[i] = pack.v[i];
+    }
+  }
+}
+
+/// Where an element of a warp's scores is: its row and column from the tile's first ones.
+BRAID_DEVICE int row_of_element(int c) { return lane_of_thread() / 4 + c / 2 * 8; }
+BRAID_DEVICE int column_of_element(int n, int c) {
+  return n * 8 + lane_of_thread() % 4 * 2 + c % 2;
+}
+
+/// f over the four lanes that share a row.
+template <class J> BRAID_DEVICE float join_quad(const J& joiner, float x) {
+  x = joiner.join(x, __shfl_xor_sync(kFullWarp, x, 1));
+  return joiner.join(x, __shfl_xor_sync(kFullWarp, x, 2));
+}
+
+/// The scores of a warp's 16 queries from `query` on and the keys from `key` on, in powers of 2:
+/// e^s is 2^score. -inf where a query does not see a key or either does not exist. `simple`:
+/// without a mask.
+template <bool simple, class E, int Columns>
+BRAID_DEVICE void finish_scores(const AttentionArgs& f, std::int64_t b, std::int64_t h,
+                                std::int64_t query, std::int64_t key, float (&score)[Columns][4]) {
+  if (simple || f.mask.data == nullptr) {
+    const float scale = static_cast<float>(f.scale) * kLog2OfE;
+    std::int64_t seen[2];  // by rows g and g + 8
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const std::int64_t at = query + row_of_element(2 * r);
+      seen[r] = (f.causal && at + 1 < f.keys ? at + 1 : f.keys) - key;
+      if (at >= f.queries) seen[r] = 0;
+      if (seen[r] > Columns * 8) seen[r] = Columns * 8;
+    }
+#pragma unroll
+    for (int n = 0; n < Columns; ++n)
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        score[n][c] = column_of_element(n, c) < static_cast<int>(seen[c / 2]) ? score[n][c] * scale
+                                                                              : lowest<float>();
+  } else {
+#pragma unroll
+    for (int n = 0; n < Columns; ++n)
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        score[n][c] = kLog2OfE * score_of<E>(f, b, h, query + row_of_element(c),
+                                             key + column_of_element(n, c), score[n][c]);
+  }
+}
+
+/// As finish_scores, with the keys from `key` on along the rows and the queries from `query` on
+/// along the columns.
+template <bool simple, class E, int Columns>
+BRAID_DEVICE void finish_transposed_scores(const AttentionArgs& f, std::int64_t b, std::int64_t h,
+                                           std::int64_t query, std::int64_t key,
+                                           float (&score)[Columns][4]) {
+  const float scale = static_cast<float>(f.scale) * kLog2OfE;
+  if (simple || f.mask.data == nullptr) {
+    std::int64_t from[2], end = f.queries - query;  // the queries that see the keys of a row
+    if (end > Columns * 8) end = Columns * 8;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const std::int64_t at = key + row_of_element(2 * r);
+      from[r] = at >= f.keys ? Columns * 8 : f.causal ? at - query : 0;
+      if (from[r] < 0) from[r] = 0;
+      if (from[r] > Columns * 8) from[r] = Columns * 8;
+    }
+#pragma unroll
+    for (int n = 0; n < Columns; ++n)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const int column = column_of_element(n, c);
+        score[n][c] = column >= static_cast<int>(from[c / 2]) && column < static_cast<int>(end)
+                          ? score[n][c] * scale
+                          : lowest<float>();
+      }
+  } else {
+#pragma unroll
+    for (int n = 0; n < Columns; ++n)
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        score[n][c] = kLog2OfE * score_of<E>(f, b, h, query + column_of_element(n, c),
+                                             key + row_of_element(c), score[n][c]);
+  }
+}
+
+/// Calls f.template operator()<Width, simple>() for heads of a width.
+template <class F> void with_head(std::int64_t width, bool simple, F&& f) {
+  const auto with_width = [&]<int Width>() {
+    if (simple) f.template operator()<Width, true>();
+    else f.template operator()<Width, false>();
+  };
+  if (width <= 64) with_width.template operator()<64>();
+  else if (width <= 128) with_width.template operator()<128>();
+  else with_width.template operator()<256>();
+}
+
+/// True if every row of the operand begins at a multiple of 16 bytes.
+template <class T> bool has_aligned_rows(const AttentionOperand& o, const AttentionArgs& f) {
+  return is_aligned<8>(static_cast<const T*>(o.data)) && o.row % 8 == 0 &&
+         (f.heads == 1 || o.head % 8 == 0) && (f.batch == 1 || o.batch % 8 == 0);
+}
+
+}  // namespace braid::cuda
