@@ -35,7 +35,7 @@ struct GemmTileShape {
 
 /// tiny is not in the table: one block per matrix, where each thread computes whole elements.
 inline constexpr GemmTileShape kGemmTiles[] = {
-    {GemmTileKind::square128, 128, 128, 256, 1.0, GemmTileUse::float32},
+    {GemmTileKind::square128, 128, 128, 128, 1.0, GemmTileUse::float32},
     {GemmTileKind::tall128x64, 128, 64, 128, 0.95, GemmTileUse::float32},
     {GemmTileKind::square64, 64, 64, 128, 0.8, GemmTileUse::wide},
     {GemmTileKind::square32, 32, 32, 64, 0.5, GemmTileUse::wide},

@@ -34,9 +34,9 @@ TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts and reads 16 bytes 
     multiply(DType::float32, braid::cuda::GemmTileKind::square128, layout);
     INFO(profile.table());
     const std::uint64_t turned = turned_a + turned_b, direct = 2 - turned;
-    // For each k, each of 8 warps reads two vectors of four of A and two of B.
+    // For each k, each of 4 warps reads four vectors of four of A and two of B.
     const ProfileLine reads = at(profile, "element.cuh", "return simt::load_vector<", true);
-    CHECK(reads.accesses == 8 * 4 * kDeep);
+    CHECK(reads.accesses == 4 * 6 * kDeep);
     CHECK(reads.cost == reads.ideal);
     const ProfileLine global = at(profile, "element.cuh", "return simt::load_vector<", false);
     CHECK(global.accesses == turned * fours);

@@ -260,7 +260,7 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
 }
 
 //                           rows cols depth thread lanes blocks per SM
-using Square128 = GemmTile<128, 128, 8, 8, 8, 4, 2>;
+using Square128 = GemmTile<128, 128, 8, 16, 8, 4, 2>;
 using Tall128x64 = GemmTile<128, 64, 8, 8, 8, 4, 3>;
 using Square64 = GemmTile<64, 64, 16, 8, 4, 4, 4>;
 using Square32 = GemmTile<32, 32, 32, 4, 4, 4, 8>;
