@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Prints the errors of PyTorch's bfloat16 on the CPU against float64, as rows for
+tests/core/test_bfloat16_errors.cpp: for each case and result the root mean square error and the
+largest error. The inputs are the numbers of `numbers`, which bfloat16 represents exactly."""
+import torch
+import torch.nn.functional as F
+
+
+def numbers(shape, seed):
+    n = 1
+    for s in shape:
+        n *= s
+    i = torch.arange(n, dtype=torch.int64)
+    return (((i * 7919 + seed * 104729) % 509) % 253 - 126).double().reshape(shape) / 64
+
+
+def attention(causal):
+    shape = (1, 2, 128, 64)
+    inputs = [numbers(shape, seed) for seed in (1, 2, 3)]
+    return inputs, numbers(shape, 4), lambda q, k, v: F.scaled_dot_product_attention(
+        q, k, v, is_causal=causal)
+
+
+def linear():
+    inputs = [numbers((96, 160), 1), numbers((136, 160), 2), numbers((136,), 3)]
+    return inputs, numbers((96, 136), 4), F.linear
+
+
+def block():
+    """x + attention(layer norm x), then + mlp(layer norm): a GPT block of width 64, two heads."""
+    d, n = 64, 48
+    inputs = [numbers((n, d), 1)] + [
+        numbers(s, i + 2) / 8 for i, s in enumerate([(3 * d, d), (d, d), (4 * d, d), (d, 4 * d)])]
+
+    def f(x, qkv, out, up, down):
+        y = F.layer_norm(x, (d,))
+        q, k, v = F.linear(y, qkv).reshape(n, 3, 2, d // 2).permute(1, 2, 0, 3)
+        a = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+        x = x + F.linear(a.permute(1, 0, 2).reshape(n, d), out)
+        return x + F.linear(F.gelu(F.linear(F.layer_norm(x, (d,)), up)), down)
+
+    return inputs, numbers((n, d), 7), f
+
+
+def results(inputs, dy, f, dtype):
+    leaves = [x.clone().to(dtype).requires_grad_() for x in inputs]
+    y = f(*leaves)
+    y.backward(dy.to(dtype))
+    return [y.detach()] + [x.grad for x in leaves]
+
+
+torch.set_num_threads(1)
+print("// PyTorch " + torch.__version__.split("+")[0])
+for name, case in [("attention", attention(False)), ("causal attention", attention(True)),
+                   ("linear", linear()), ("block", block())]:
+    wide = results(*case, torch.float64)
+    narrow = results(*case, torch.bfloat16)
+    errors = [(b.double() - a) for a, b in zip(wide, narrow)]
+    rows = ", ".join(f"{{{e.square().mean().sqrt():.6g}, {e.abs().max():.6g}}}" for e in errors)
+    print(f'{{"{name}", {{{rows}}}}},')
