@@ -17,9 +17,9 @@ struct AttentionPacks {
   bool q, k, v;
 };
 
-/// simple: all operands are aligned, and there are neither a mask nor dropout.
+/// simple: all operands are aligned, there are neither a mask nor dropout, and the scale is above 0.
 template <class E, int Width, bool simple>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128, Width > 128 ? 1 : Width > 64 ? 2 : 3)
     attention_forward_mma(AttentionArgs args, AttentionPacks packs, std::int64_t tiles) {
   using T = typename E::T;
   constexpr int kKeys = kKeysOfTile<Width>, kQueries = 64, columns = kKeys / 8;
@@ -34,19 +34,21 @@ __global__ void __launch_bounds__(128)
   const std::int64_t seen =
       args.causal && first + kQueries < args.keys ? first + kQueries : args.keys;
   const int steps = static_cast<int>((seen + kKeys - 1) / kKeys);
+  typename Keys::Loader keys(args.k, b, h, 0, args.keys), values(args.v, b, h, 0, args.keys);
   const auto load = [&](int step) {
     if (step < steps) {
-      const std::int64_t key = static_cast<std::int64_t>(step) * kKeys;
       const int stage = step % 2 * (kKeys * Width);
-      Keys::load(k + stage, args.k, packs.k, b, h, key, args.keys, args.width);
-      Keys::load(v + stage, args.v, packs.v, b, h, key, args.keys, args.value_width);
+      keys.load(k + stage, args.k, packs.k, args.width);
+      values.load(v + stage, args.v, packs.v, args.value_width);
     }
     simt::cp_async_commit();
   };
   if (steps > 0)  // what is copied must be waited for
-    Queries::load(q, args.q, packs.q, b, h, first, args.queries, args.width);
+    typename Queries::Loader(args.q, b, h, first, args.queries)
+        .load(q, args.q, packs.q, args.width);
   load(0);
 
+  const float unit = unit_of<simple>(args);
   float max[2] = {lowest<float>(), lowest<float>()}, sum[2] = {}, out[Width / 8][4] = {};
   for (int step = 0; step < steps; ++step) {
     simt::cp_async_wait<0>();
@@ -57,7 +59,7 @@ __global__ void __launch_bounds__(128)
     float score[columns][4];
     multiply_rows_mma<E, typename Queries::By, typename Keys::By>(score, q, warp * 16, k + stage,
                                                                   Width);
-    finish_scores<simple, E>(args, b, h, first + warp * 16, key, score);
+    finish_scores<simple, false, E>(args, b, h, first + warp * 16, key, score);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float above = max[r];
@@ -66,14 +68,15 @@ __global__ void __launch_bounds__(128)
         above = MaxOfNumbers<float>{}.join(MaxOfNumbers<float>{}.join(above, score[n][2 * r]),
                                            score[n][2 * r + 1]);
       above = join_quad(MaxOfNumbers<float>{}, above);
-      const float base = above == lowest<float>() ? 0.0f : above, keep = exp2_of(max[r] - base);
+      const float base = above == lowest<float>() ? 0.0f : above * unit,
+                  keep = simt::exp2_approx(max[r] * unit - base);
       max[r] = above;
       float here = 0;
 #pragma unroll
       for (int n = 0; n < columns; ++n)
 #pragma unroll
         for (int c = 2 * r; c < 2 * r + 2; ++c)
-          score[n][c] = exp2_of(score[n][c] - base), here += score[n][c];
+          score[n][c] = simt::exp2_approx(score[n][c] * unit - base), here += score[n][c];
       sum[r] = sum[r] * keep + here;
 #pragma unroll
       for (int n = 0; n < Width / 8; ++n) out[n][2 * r] *= keep, out[n][2 * r + 1] *= keep;
@@ -96,7 +99,7 @@ __global__ void __launch_bounds__(128)
     const std::int64_t query = first + warp * 16 + row_of_element(2 * r);
     if (lane % 4 == 0 && query < args.queries)
       static_cast<float*>(args.lse)[head * args.queries + query] =
-          all == 0 ? lowest<float>() : max[r] * kLogOf2 + log_of(all);
+          all == 0 ? lowest<float>() : max[r] * (unit * kLogOf2) + log_of(all);
   }
   // This warp's queries are read by no other warp: its results take their place.
   store_head_rows<E, Width>(args.out, b, h, first + warp * 16, args.queries, args.value_width, out,

@@ -50,23 +50,25 @@ __global__ void __launch_bounds__(128)
                      first = (tiles - 1 - blockIdx.x % tiles) * kQueries, mine = first + warp * 16;
   const std::int64_t seen = f.causal && first + kQueries < f.keys ? first + kQueries : f.keys;
   const int steps = static_cast<int>((seen + kKeys - 1) / kKeys);
+  typename Keys::Loader keys(f.k, b, h, 0, f.keys), values(f.v, b, h, 0, f.keys);
   const auto load = [&](int step) {
     if (step < steps) {
-      const std::int64_t key = static_cast<std::int64_t>(step) * kKeys;
       const int stage = step % 2 * (kKeys * Width);
-      Keys::load(k + stage, f.k, packs.k, b, h, key, f.keys, f.width);
-      Keys::load(v + stage, f.v, packs.v, b, h, key, f.keys, f.value_width);
+      keys.load(k + stage, f.k, packs.k, f.width);
+      values.load(v + stage, f.v, packs.v, f.value_width);
     }
     simt::cp_async_commit();
   };
   if (steps > 0) {  // what is copied must be waited for
-    Queries::load(q, f.q, packs.q, b, h, first, f.queries, f.width);
-    Queries::load(dout, args.dout, packs.dout, b, h, first, f.queries, f.value_width);
+    typename Queries::Loader(f.q, b, h, first, f.queries).load(q, f.q, packs.q, f.width);
+    typename Queries::Loader(args.dout, b, h, first, f.queries)
+        .load(dout, args.dout, packs.dout, f.value_width);
   }
   load(0);
 
   const QueryTerms terms[2] = {terms_of(f, dots, head, mine + row_of_element(0)),
                                terms_of(f, dots, head, mine + row_of_element(2))};
+  const float unit = unit_of<simple>(f);
   float dq[Width / 8][4] = {};
   for (int step = 0; step < steps; ++step) {
     simt::cp_async_wait<0>();
@@ -77,7 +79,7 @@ __global__ void __launch_bounds__(128)
     float score[columns][4], dp[columns][4];
     multiply_rows_mma<E, typename Queries::By, typename Keys::By>(score, q, warp * 16, k + stage,
                                                                   Width);
-    finish_scores<simple, E>(f, b, h, mine, key, score);
+    finish_scores<simple, false, E>(f, b, h, mine, key, score);
     multiply_rows_mma<E, typename Queries::By, typename Keys::By>(dp, dout, warp * 16, v + stage,
                                                                   Width);
 #pragma unroll
@@ -89,7 +91,8 @@ __global__ void __launch_bounds__(128)
           drop =
               drop_factor<float>(f, b, h, mine + row_of_element(c), key + column_of_element(n, c));
         const QueryTerms& of_row = terms[c / 2];
-        score[n][c] = exp2_of(score[n][c] - of_row.lse) * (dp[n][c] * drop - of_row.dot);
+        score[n][c] =
+            simt::exp2_approx(score[n][c] * unit - of_row.lse) * (dp[n][c] * drop - of_row.dot);
       }
     add_weighted_mma<E, typename Keys::Across>(dq, score, k + stage);
   }
@@ -119,12 +122,14 @@ __global__ void __launch_bounds__(128)
   const std::int64_t from = f.causal ? first / kQueries * kQueries : 0;
   const int steps =
       from < f.queries ? static_cast<int>((f.queries - from + kQueries - 1) / kQueries) : 0;
+  typename Queries::Loader queries(f.q, b, h, from, f.queries),
+      grads_of_out(args.dout, b, h, from, f.queries);
   const auto load = [&](int step) {
     if (step < steps) {
       const std::int64_t query = from + static_cast<std::int64_t>(step) * kQueries;
       const int stage = step % 2 * (kQueries * Width);
-      Queries::load(q + stage, f.q, packs.q, b, h, query, f.queries, f.width);
-      Queries::load(dout + stage, args.dout, packs.dout, b, h, query, f.queries, f.value_width);
+      queries.load(q + stage, f.q, packs.q, f.width);
+      grads_of_out.load(dout + stage, args.dout, packs.dout, f.value_width);
       const int column = static_cast<int>(threadIdx.x);
       if (column < kQueries)
         terms[step % 2 * kQueries + column] = terms_of(f, dots, head, query + column);
@@ -132,11 +137,12 @@ __global__ void __launch_bounds__(128)
     simt::cp_async_commit();
   };
   if (steps > 0) {  // what is copied must be waited for
-    Keys::load(k, f.k, packs.k, b, h, first, f.keys, f.width);
-    Keys::load(v, f.v, packs.v, b, h, first, f.keys, f.value_width);
+    typename Keys::Loader(f.k, b, h, first, f.keys).load(k, f.k, packs.k, f.width);
+    typename Keys::Loader(f.v, b, h, first, f.keys).load(v, f.v, packs.v, f.value_width);
   }
   load(0);
 
+  const float unit = unit_of<simple>(f);
   float dk[with_dk ? Width / 8 : 1][4] = {}, dv[with_dv ? Width / 8 : 1][4] = {};
   for (int step = 0; step < steps; ++step) {
     simt::cp_async_wait<0>();
@@ -147,7 +153,7 @@ __global__ void __launch_bounds__(128)
     float p[columns][4], ds[columns][4];
     multiply_rows_mma<E, typename Keys::By, typename Queries::By>(p, k, warp * 16, q + stage,
                                                                   Width);
-    finish_transposed_scores<simple, E>(f, b, h, query, mine, p);
+    finish_scores<simple, true, E>(f, b, h, query, mine, p);
     if constexpr (with_dk)
       multiply_rows_mma<E, typename Keys::By, typename Queries::By>(ds, v, warp * 16, dout + stage,
                                                                     Width);
@@ -161,7 +167,7 @@ __global__ void __launch_bounds__(128)
           drop = drop_factor<float>(f, b, h, query + column_of_element(n, c),
                                     mine + row_of_element(c));
         const QueryTerms& of_column = two.v[c % 2];
-        const float of_p = exp2_of(p[n][c] - of_column.lse);
+        const float of_p = simt::exp2_approx(p[n][c] * unit - of_column.lse);
         if constexpr (with_dk) ds[n][c] = of_p * (ds[n][c] * drop - of_column.dot);
         p[n][c] = of_p * drop;
       }

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -94,6 +95,13 @@ __device__ inline std::uint32_t to_tf32(float x) {
   return r;
 }
 
+/// 2^x with a relative error of 2^-22; subnormal numbers become 0.
+__device__ inline float exp2_approx(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+
 // D[16,8] = A[16,k] B[k,8] + C. With g = lane / 4, t = lane % 4: c0, c1 are (g, 2t), (g, 2t+1); c2,
 // c3 the same in row g + 8.
 #define SIMT_MMA(name, instruction)                                                             \
@@ -181,6 +189,10 @@ inline std::uint32_t to_tf32(float x) {
   const std::uint32_t u = __builtin_bit_cast(std::uint32_t, x);
   return (u & 0x7f800000u) == 0x7f800000u ? (u & ~0x1fffu) | ((u & 0x7fffffu) != 0 ? 0x400000u : 0u)
                                           : (u + 0x1000u) & ~0x1fffu;
+}
+inline float exp2_approx(float x) {
+  const float r = std::exp2(x < -126.0f && x >= -149.0f ? -HUGE_VALF : x);
+  return r < 0x1p-126f ? 0.0f : r;
 }
 inline void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[4],
                              const std::uint32_t (&b)[2], const float (&c)[4],

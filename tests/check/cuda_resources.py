@@ -116,6 +116,7 @@ class Kernel:
         self.threads = self.registers = self.shared = self.stack = self.loads = self.stores = 0
         self.wide, self.atomics, self.code = set(), set(), {}
         self.exchanges = self.fences = 0  # of 64 bits; of the whole system
+        self.loop = None  # the counts of the loop with the most multiplies
 
     def warps(self):
         """Returns the warps that an SM of sm_90 can hold. Its limits are 64 warps, 32 blocks, 64 Ki
@@ -155,6 +156,24 @@ def short_name(demangled):
     return name.replace(" >", ">")
 
 
+def main_loop(text):
+    """Returns the counts of the instructions of the shortest loop with the most multiplies. A loop
+    is what is between a branch back and its target."""
+    lines = re.findall(r"/\*([0-9a-f]{4,})\*/ +(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)([^;]*);", text)
+    code = [(int(at, 16), operation, rest) for at, operation, rest in lines]
+    best = None
+    for at, operation, rest in code:
+        target = re.search(r"0x([0-9a-f]+)", rest) if operation.startswith("BRA") else None
+        if target is None or int(target.group(1), 16) >= at:
+            continue
+        body = [c for where, c, _ in code if int(target.group(1), 16) <= where <= at]
+        counts = collections.Counter(c.split(".")[0] for c in body)
+        key = (counts["HMMA"], counts["FFMA"], -len(body))
+        if best is None or key > best[0]:
+            best = (key, counts)
+    return best[1] if best else None
+
+
 def read_object(path, cuobjdump):
     """Returns the sm_90 kernels of an object."""
     options = {"check": True, "capture_output": True, "text": True}
@@ -176,6 +195,7 @@ def read_object(path, cuobjdump):
     operation = re.compile(r"/\*[0-9a-f]{4,}\*/ +(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)")
     for text in dump("-sass").split("Function : ")[1:]:
         current = kernels[text[: text.index("\n")].strip()]
+        current.loop = main_loop(text)
         for code, count in collections.Counter(operation.findall(text)).items():
             kind = code.split(".")[0]
             current.code[kind] = current.code.get(kind, 0) + count
@@ -252,6 +272,7 @@ def main():
     for name in ("--objects", "--report", "--toolkit", "--cuobjdump"):
         parser.add_argument(name, required=True)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--loops", help="print the main loops of the kernels that match")
     parser.add_argument("--sass", help="print the counts of instructions of the kernels that match")
     args = parser.parse_args()
     objects = sorted(pathlib.Path(args.objects).glob("*.cu.o"))
@@ -266,6 +287,18 @@ def main():
                 most = sorted(kernel.code.items(), key=lambda i: -i[1])[:16]
                 counts = " ".join(f"{c}:{n}" for c, n in most)
                 print(kernel.line(), " ".join(sorted(kernel.wide)), counts)
+        return
+    if args.loops:
+        print("| kernel | multiplies | shared loads | copies | instructions | multiplies per "
+              "shared load | per instruction |\n|---|---|---|---|---|---|---|")
+        for kernel in kernels:
+            loop = kernel.loop
+            if loop is None or not re.search(args.loops, kernel.name):
+                continue
+            multiplies = loop["HMMA"] or loop["FFMA"]
+            loads, all_of_them = loop["LDSM"] or loop["LDS"], sum(loop.values())
+            print(f"| `{kernel.name}` | {multiplies} | {loads} | {loop['LDGSTS']} | {all_of_them} "
+                  f"| {multiplies / max(loads, 1):.1f} | {multiplies / all_of_them:.2f} |")
         return
     WIDTHS.extend(rules_in_sources(pathlib.Path(__file__).resolve().parents[2] / "kernels/cuda"))
     report = pathlib.Path(args.report)

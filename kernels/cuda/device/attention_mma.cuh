@@ -18,16 +18,27 @@ template <class E, int Rows, int Width, bool Aligned> struct HeadTile {
   using By = MmaSide<T, true, Rows, Width, 128, Aligned>;
   using Across = MmaSide<T, false, Width, Rows, 128, Aligned>;
 
-  /// Starts to copy rows from `first` on of one head, which has `rows`. Heads narrower than Width
-  /// are filled up with zeros. `packs`: the rows are aligned to 16 bytes.
-  static BRAID_DEVICE void load(T* tile, const AttentionOperand& from, bool packs, std::int64_t b,
-                                std::int64_t h, std::int64_t first, std::int64_t rows,
-                                std::int64_t width) {
-    By side;
-    side.start(static_cast<const T*>(from.data) + b * from.batch + h * from.head, from.row, first,
-               0, rows);
-    side.load(tile, from.row, packs, static_cast<int>(width));
-  }
+  /// Copies the tiles of one head in turn. Heads narrower than Width are filled up with zeros.
+  /// `packs`: the rows are aligned to 16 bytes.
+  class Loader {
+   public:
+    /// Starts at row `first` of a head that has `rows`.
+    BRAID_DEVICE Loader(const AttentionOperand& from, std::int64_t b, std::int64_t h,
+                        std::int64_t first, std::int64_t rows)
+        : left_(rows - first) {
+      side_.start(static_cast<const T*>(from.data) + b * from.batch + h * from.head, from.row,
+                  first, 0, rows);
+    }
+    BRAID_DEVICE void load(T* tile, const AttentionOperand& from, bool packs, std::int64_t width) {
+      side_.load(tile, from.row, packs, static_cast<int>(width));
+      left_ -= Rows;
+      side_.next_lines(from.row, left_);
+    }
+
+   private:
+    By side_;
+    std::int64_t left_;
+  };
 };
 
 /// sum = this warp's 16 rows of `a`, from `row` on, times the rows of `b`.
@@ -124,71 +135,52 @@ template <class J> BRAID_DEVICE float join_quad(const J& joiner, float x) {
   return joiner.join(x, __shfl_xor_sync(kFullWarp, x, 2));
 }
 
-/// The scores of a warp's 16 queries from `query` on and the keys from `key` on, in powers of 2:
-/// e^s is 2^score. -inf where a query does not see a key or either does not exist. `simple`:
-/// without a mask.
-template <bool simple, class E, int Columns>
-BRAID_DEVICE void finish_scores(const AttentionArgs& f, std::int64_t b, std::int64_t h,
-                                std::int64_t query, std::int64_t key, float (&score)[Columns][4]) {
-  if (simple || f.mask.data == nullptr) {
-    const float scale = static_cast<float>(f.scale) * kLog2OfE;
-    std::int64_t seen[2];  // by rows g and g + 8
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const std::int64_t at = query + row_of_element(2 * r);
-      seen[r] = (f.causal && at + 1 < f.keys ? at + 1 : f.keys) - key;
-      if (at >= f.queries) seen[r] = 0;
-      if (seen[r] > Columns * 8) seen[r] = Columns * 8;
-    }
-#pragma unroll
-    for (int n = 0; n < Columns; ++n)
-#pragma unroll
-      for (int c = 0; c < 4; ++c)
-        score[n][c] = column_of_element(n, c) < static_cast<int>(seen[c / 2]) ? score[n][c] * scale
-                                                                              : lowest<float>();
-  } else {
-#pragma unroll
-    for (int n = 0; n < Columns; ++n)
-#pragma unroll
-      for (int c = 0; c < 4; ++c)
-        score[n][c] = kLog2OfE * score_of<E>(f, b, h, query + row_of_element(c),
-                                             key + column_of_element(n, c), score[n][c]);
-  }
+/// True if scores are products that are not scaled yet. Then a power's exponent is score * unit, in
+/// one operation with the subtraction that follows. It needs a scale above 0, which keeps the order.
+template <bool simple> BRAID_DEVICE bool is_raw(const AttentionArgs& f) {
+  return simple || (f.mask.data == nullptr && f.scale > 0);
+}
+/// What turns a score into an exponent of 2.
+template <bool simple> BRAID_DEVICE float unit_of(const AttentionArgs& f) {
+  return is_raw<simple>(f) ? static_cast<float>(f.scale) * kLog2OfE : kLog2OfE;
 }
 
-/// As finish_scores, with the keys from `key` on along the rows and the queries from `query` on
-/// along the columns.
-template <bool simple, class E, int Columns>
-BRAID_DEVICE void finish_transposed_scores(const AttentionArgs& f, std::int64_t b, std::int64_t h,
-                                           std::int64_t query, std::int64_t key,
-                                           float (&score)[Columns][4]) {
-  const float scale = static_cast<float>(f.scale) * kLog2OfE;
-  if (simple || f.mask.data == nullptr) {
-    std::int64_t from[2], end = f.queries - query;  // the queries that see the keys of a row
-    if (end > Columns * 8) end = Columns * 8;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const std::int64_t at = key + row_of_element(2 * r);
-      from[r] = at >= f.keys ? Columns * 8 : f.causal ? at - query : 0;
-      if (from[r] < 0) from[r] = 0;
-      if (from[r] > Columns * 8) from[r] = Columns * 8;
-    }
+/// Finishes the products of a warp's 16 queries from `query` on and the keys from `key` on: -inf
+/// where a query does not see a key or either does not exist. transposed: the keys are along the
+/// rows.
+template <bool simple, bool transposed, class E, int Columns>
+BRAID_DEVICE void finish_scores(const AttentionArgs& f, std::int64_t b, std::int64_t h,
+                                std::int64_t query, std::int64_t key, float (&score)[Columns][4]) {
+  constexpr int queries = transposed ? Columns * 8 : 16, keys = transposed ? 16 : Columns * 8;
+  if (!is_raw<simple>(f)) {
 #pragma unroll
     for (int n = 0; n < Columns; ++n)
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        const int column = column_of_element(n, c);
-        score[n][c] = column >= static_cast<int>(from[c / 2]) && column < static_cast<int>(end)
-                          ? score[n][c] * scale
-                          : lowest<float>();
+        const int row = row_of_element(c), column = column_of_element(n, c);
+        score[n][c] = score_of<E>(f, b, h, query + (transposed ? column : row),
+                                  key + (transposed ? row : column), score[n][c]);
       }
-  } else {
+  } else if (query + queries > f.queries || key + keys > f.keys ||
+             (f.causal && key + keys - 1 > query)) {
 #pragma unroll
-    for (int n = 0; n < Columns; ++n)
+    for (int r = 0; r < 2; ++r) {
+      // the columns [from, end) that the row sees or is seen by
+      std::int64_t from = 0, end = 0;
+      const std::int64_t at = (transposed ? key : query) + row_of_element(2 * r);
+      if (transposed && at < f.keys) end = f.queries - query, from = f.causal ? at - query : 0;
+      if (!transposed && at < f.queries)
+        end = (f.causal && at + 1 < f.keys ? at + 1 : f.keys) - key;
+      const int first = static_cast<int>(from > Columns * 8 ? Columns * 8 : from),
+                last = static_cast<int>(end > Columns * 8 ? Columns * 8 : end);
 #pragma unroll
-      for (int c = 0; c < 4; ++c)
-        score[n][c] = kLog2OfE * score_of<E>(f, b, h, query + column_of_element(n, c),
-                                             key + row_of_element(c), score[n][c]);
+      for (int n = 0; n < Columns; ++n)
+#pragma unroll
+        for (int c = 2 * r; c < 2 * r + 2; ++c) {
+          const int column = column_of_element(n, c);
+          if (column < first || column >= last) score[n][c] = lowest<float>();
+        }
+    }
   }
 }
 

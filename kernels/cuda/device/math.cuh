@@ -10,7 +10,6 @@ namespace braid::cuda {
 
 BRAID_DEVICE float exp_of(float x) { return ::expf(x); }
 BRAID_DEVICE double exp_of(double x) { return ::exp(x); }
-BRAID_DEVICE float exp2_of(float x) { return ::exp2f(x); }
 BRAID_DEVICE float log_of(float x) { return ::logf(x); }
 BRAID_DEVICE double log_of(double x) { return ::log(x); }
 BRAID_DEVICE float sqrt_of(float x) { return ::sqrtf(x); }

@@ -55,6 +55,13 @@ class MmaSide {
     at_ += along_depth ? kDepth : kDepth * ld;
   }
 
+  /// After a load along the depth: the next kWidth lines at the first depth again; `left` of the
+  /// operand's width are left.
+  BRAID_DEVICE void next_lines(std::int64_t ld, std::int64_t left) {
+    at_ += kWidth * ld - kDepth;
+    width_ = left < kWidth ? static_cast<int>(left) : kWidth;
+  }
+
   /// Reads 16 elements along the width, from `wide` on, by 16 along k, from 16 `step` on, as four
   /// 8 × 8 matrices: those at (width 0, k 0), (8, 0), (0, 8), (8, 8), a fragment of A; or, as two
   /// fragments of B of 8 columns each, those at (0, 0), (0, 8), (8, 0), (8, 8). A fragment lies in
