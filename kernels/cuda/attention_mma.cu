@@ -17,9 +17,11 @@ struct AttentionPacks {
   bool q, k, v;
 };
 
-/// simple: all operands are aligned, there are neither a mask nor dropout, and the scale is above 0.
+/// simple: all operands are aligned, there is no mask and no dropout, and the scale is above 0.
 template <class E, int Width, bool simple>
-__global__ void __launch_bounds__(128, Width > 128 ? 1 : Width > 64 ? 2 : 3)
+__global__ void __launch_bounds__(128, Width > 128  ? 1
+                                       : Width > 64 ? 2
+                                                    : 3)
     attention_forward_mma(AttentionArgs args, AttentionPacks packs, std::int64_t tiles) {
   using T = typename E::T;
   constexpr int kKeys = kKeysOfTile<Width>, kQueries = 64, columns = kKeys / 8;

@@ -2,7 +2,8 @@
 # Compares the resources that every CUDA kernel uses on sm_90, taken from the objects in build/cuda,
 # with tests/check/cuda_resources.txt. `--write` rewrites that file: run it after a `./dev check
 # cuda` that failed on it, or after any build in build/cuda. `--sass REGEX` prints the instruction
-# counts of the kernels that match, `--loops REGEX` those of their main loops. docs/notes/cuda_resources.md explains the report.
+# counts of the kernels that match, `--loops REGEX` those of their main loops.
+# docs/notes/cuda_resources.md explains the report.
 set -euo pipefail
 . tests/lib.sh
 nvcc=$(find_nvcc)

@@ -1,6 +1,6 @@
-// The errors of bfloat16 against float64 are those of PyTorch's: attention, a linear layer and a GPT
-// block, their results and gradients. In a block, what is rounded between its ops is most of the
-// error, and which of two right roundings is nearer is chance.
+// The errors of bfloat16 against float64 are those of PyTorch's: attention, a linear layer and a
+// GPT block, their results and gradients. In a block, what is rounded between its ops is most of
+// the error, and which of two right roundings is closer is chance.
 #include <functional>
 
 #include <braid/core/ops/attention.hpp>

@@ -136,7 +136,8 @@ template <class J> BRAID_DEVICE float join_quad(const J& joiner, float x) {
 }
 
 /// True if scores are products that are not scaled yet. Then a power's exponent is score * unit, in
-/// one operation with the subtraction that follows. It needs a scale above 0, which keeps the order.
+/// one operation with the subtraction that follows. The scale must be above 0, which keeps the
+/// order.
 template <bool simple> BRAID_DEVICE bool is_raw(const AttentionArgs& f) {
   return simple || (f.mask.data == nullptr && f.scale > 0);
 }
