@@ -1,3 +1,4 @@
+#include <braid/core/internal/kernel_args/norm.hpp>
 #include <braid/core/internal/kernel_args/optim.hpp>
 
 #include "kernels/kernel_support.hpp"
@@ -35,5 +36,30 @@ TEST_CASE("cuda adam: hundreds of parameters in one launch", "[cuda_kernels][opt
         CHECK(states.bytes() == first);
       }
     }
+}
+
+TEST_CASE("cuda norm: rows that fit in registers are read once in backward",
+          "[cuda_kernels][norm]") {
+  NEEDS_DEVICE;
+  const auto launches = [](std::int64_t n, std::int64_t groups, bool with_weight) {
+    const std::int64_t rows = 8;
+    Buffer x(DType::float32, rows * n), dy(DType::float32, rows * n), dx(DType::float32, rows * n),
+        statistics(DType::float32, rows), weights(DType::float32, groups * n);
+    for (Buffer* b : {&x, &dy, &statistics}) b->pattern(1);
+    braid::NormRowsBackwardArgs args{};
+    args.dtype = DType::float32, args.x = x.data(), args.dy = dy.data(), args.dx = dx.data();
+    args.rstd = statistics.data(), args.rows = rows, args.n = n, args.groups = groups;
+    args.inner = 1, args.dweight = with_weight ? weights.data() : nullptr;
+    stream().synchronize();
+    const auto before = braid::simt::stats().grids;
+    kernels().norm_rows_backward(args, stream());
+    stream().synchronize();
+    return braid::simt::stats().grids - before;
+  };
+  CHECK(launches(768, 1, true) == 2);  // dx with sums of blocks, and the sums of these
+  CHECK(launches(8192, 1, true) == 2);
+  CHECK(launches(8193, 1, true) == 3);  // dx, then sums of blocks, then the sums of these
+  CHECK(launches(12, 2, true) == 3);
+  CHECK(launches(768, 1, false) == 1);
 }
 #endif

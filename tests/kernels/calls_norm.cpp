@@ -8,20 +8,38 @@ namespace {
 struct Rows {
   std::int64_t rows, n, groups, inner, shift;
   bool center;
+  bool dx = true, dweight = true;  // wanted in backward, as dbias if center
   [[nodiscard]] std::int64_t affine() const { return groups * (n / inner); }
   [[nodiscard]] std::int64_t weight(std::int64_t row, std::int64_t j) const {
     return row % groups * (n / inner) + j / inner;
   }
   [[nodiscard]] std::string text(const char* kernel) const {
     return braid::str(kernel, " ", rows, " x ", n, ", ", groups, " groups, runs of ", inner,
-                      ", offset ", shift, center ? "" : ", no mean");
+                      ", offset ", shift, center ? "" : ", no mean", dx ? "" : ", no dx",
+                      dweight ? "" : ", no dweight");
   }
 };
-const std::vector<Rows> kRows{{1, 1, 1, 1, 0, true},      {33, 31, 1, 1, 1, true},
-                              {127, 8, 1, 1, 0, false},   {3, 1025, 1, 1, 0, true},
-                              {2, 1024, 1, 1, 1, false},  {12, 15, 3, 5, 0, true},
-                              {6, 12, 2, 1, 0, true},     {2, 8200, 1, 1, 0, true},
-                              {4, 2000, 2, 500, 1, true}, {0, 5, 1, 1, 0, true}};
+const std::vector<Rows> kRows{{1, 1, 1, 1, 0, true},
+                              {33, 31, 1, 1, 1, true},
+                              {127, 8, 1, 1, 0, false},
+                              {3, 1025, 1, 1, 0, true},
+                              {2, 1024, 1, 1, 1, false},
+                              {12, 15, 3, 5, 0, true},
+                              {6, 12, 2, 1, 0, true},
+                              {2, 8200, 1, 1, 0, true},
+                              {4, 2000, 2, 500, 1, true},
+                              {0, 5, 1, 1, 0, true},
+                              {1000, 3, 1, 1, 0, true},
+                              {129, 127, 1, 1, 0, true},
+                              {17, 768, 1, 1, 0, true},
+                              {15, 8192, 1, 1, 0, true},
+                              {9, 8193, 1, 1, 0, false},
+                              {5, 4100, 1, 1, 1, false},
+                              {2100, 5, 1, 1, 0, false},
+                              {300, 1040, 1, 1, 0, true},
+                              {7, 129, 1, 1, 0, true, false},
+                              {6, 40, 1, 1, 0, true, true, false},
+                              {3, 1200, 1, 1, 0, false, true, false}};
 
 /// The statistics of a row: the mean, the mean magnitude and 1 / sqrt(var + eps).
 struct RowOf {
@@ -85,7 +103,8 @@ std::vector<Call> calls_of_norm_rows_backward(DType) {
           in(random(r.rows, 7, 0.5, 2), 0, statistics), in(random(r.rows * r.n, 8), r.shift)},
          [=](const Place& p) {
            p.table.norm_rows_backward({p.t, r.center, p[3], p[4], r.center ? p[5] : nullptr, p[6],
-                                       p[7], p[0], p[1], p[2], r.rows, r.n, r.groups, r.inner},
+                                       p[7], r.dx ? p[0] : nullptr, r.dweight ? p[1] : nullptr,
+                                       r.center ? p[2] : nullptr, r.rows, r.n, r.groups, r.inner},
                                       p.stream);
          },
          [=](DType t, const Values& v) {

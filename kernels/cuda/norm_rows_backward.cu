@@ -1,0 +1,372 @@
+#include <braid/core/internal/kernel_args/norm.hpp>
+
+#include "cuda/device/norm_rows.cuh"
+#include "cuda/kernels.hpp"
+#include "cuda/norm_sums.hpp"
+
+// The backward pass of norm_rows.cu.
+// Traffic  where each column has weights (layer and RMS norm) and a row fits in registers (up to
+//          8192 elements, 4096 of float64), x and dy are read once: each block writes dx of its rows
+//          and sums of its rows for the weights' gradients, and a second kernel adds the blocks'
+//          sums. Otherwise x and dy are read once for dx and once for the weights' gradients, and
+//          rows that do not fit are read again, likely from a cache.
+// Order    a block's rows and each sum depend only on the shape and the dtype.
+namespace braid::cuda {
+
+/// The inputs and outputs of the backward pass.
+template <class E> struct NormRowsBackward {
+  using T = typename E::T;
+  using A = typename E::A;
+  const T* x;
+  const T* dy;
+  T* dx;
+  const A* mean;  // null: the mean is 0, and that of g is not subtracted
+  const A* rstd;
+  RowWeights<E> weight;
+  std::int64_t rows, n;
+  bool packs;
+};
+
+template <class E, class G>
+BRAID_DEVICE void norm_backward_held(const G& group, const NormRowsBackward<E>& p,
+                                     std::int64_t row) {
+  using A = typename E::A;
+  using Held = HeldRow<E, G>;
+  const int n = static_cast<int>(p.n);
+  const A count = static_cast<A>(p.n), m = p.mean == nullptr ? A(0) : p.mean[row], r = p.rstd[row];
+  Held x, g;
+  x.load(group, p.x + row * p.n, n, p.packs, A(0));
+  g.load(group, p.dy + row * p.n, n, p.packs, A(0));
+#pragma unroll
+  for (int c = 0; c < Held::kPacks; ++c) {
+    if (!Held::reaches(c, n)) continue;
+    A w[Held::kWidth];
+    p.weight.load(w, row, Held::place(group, c), p.n, A(1));
+#pragma unroll
+    for (int k = 0; k < Held::kWidth; ++k) {
+      g.v[c][k] *= w[k];
+      x.v[c][k] = (x.v[c][k] - m) * r;
+    }
+  }
+  const A mean_g =
+      p.mean == nullptr ? A(0) : g.sum(group, n, [&](A v, int, int) { return v; }) / count;
+  const A mean_gh = g.sum(group, n, [&](A v, int c, int k) { return v * x.v[c][k]; }) / count;
+  g.map(n, [&](A v, int c, int k) { return r * (v - mean_g - x.v[c][k] * mean_gh); });
+  g.store(group, p.dx + row * p.n, n, p.packs);
+}
+
+template <class E, class G>
+BRAID_DEVICE void norm_backward_long(const G& group, const NormRowsBackward<E>& p,
+                                     std::int64_t row) {
+  using A = typename E::A;
+  constexpr int width = kWidest<typename E::T>;
+  const A count = static_cast<A>(p.n), m = p.mean == nullptr ? A(0) : p.mean[row], r = p.rstd[row];
+  const auto both = [&](std::int64_t j, A(&h)[width], A(&g)[width]) {
+    A w[width];
+    load_row<E>(h, p.x + row * p.n, j, p.n, p.packs, m);
+    load_row<E>(g, p.dy + row * p.n, j, p.n, p.packs, A(0));
+    p.weight.load(w, row, j, p.n, A(1));
+#pragma unroll
+    for (int k = 0; k < width; ++k) {
+      h[k] = (h[k] - m) * r;
+      g[k] *= w[k];
+    }
+  };
+  A part_g = A(0), part_gh = A(0);
+  for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < p.n;
+       j += G::kSize * width) {
+    A h[width], g[width];
+    both(j, h, g);
+    part_g += tree_sum<width, A>([&](int k) { return g[k]; });
+    part_gh += tree_sum<width, A>([&](int k) { return g[k] * h[k]; });
+  }
+  const A sum_g = group.join(Sum<A>{}, part_g), mean_gh = group.join(Sum<A>{}, part_gh) / count,
+          mean_g = p.mean == nullptr ? A(0) : sum_g / count;
+  for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < p.n;
+       j += G::kSize * width) {
+    A h[width], g[width];
+    both(j, h, g);
+#pragma unroll
+    for (int k = 0; k < width; ++k) g[k] = r * (g[k] - mean_g - h[k] * mean_gh);
+    store_row<E>(p.dx + row * p.n, j, p.n, p.packs, g);
+  }
+}
+
+template <class E>
+__global__ void __launch_bounds__(kThreads) norm_rows_backward_warps(NormRowsBackward<E> p) {
+  for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread();
+       r < p.rows; r += static_cast<std::int64_t>(gridDim.x) * kWarps)
+    norm_backward_held<E>(WarpGroup{}, p, r);
+}
+template <class E>
+__global__ void __launch_bounds__(kThreads) norm_rows_backward_blocks(NormRowsBackward<E> p) {
+  using A = typename E::A;
+  SIMT_SHARED(A, part, [kWarps]);
+  for (std::int64_t r = blockIdx.x; r < p.rows; r += gridDim.x) {
+    if (p.n <= kBlockRow) norm_backward_held<E>(BlockGroup<A>{part}, p, r);
+    else norm_backward_long<E>(BlockGroup<A>{part}, p, r);
+  }
+}
+
+/// The most blocks among which all rows are split. Each writes two sums for each column.
+inline constexpr std::int64_t kMostRowTiles = 256;
+/// Elements of a row that a thread holds together with two sums for each of their columns.
+template <class E> inline constexpr int kHeldWithSums = sizeof(typename E::A) == 8 ? 16 : kHeld;
+
+/// A row in registers, as HeldRow, but in the stored type: 16-bit numbers take half the registers.
+template <class E, class G> struct StoredRow {
+  using T = typename E::T;
+  static constexpr int kWidth = kWidest<T>, kPacks = kHeldWithSums<E> / kWidth;
+  Pack<T, kWidth> v[kPacks];
+
+  static BRAID_DEVICE int place(const G& group, int pack) {
+    return (group.rank() + pack * G::kSize) * kWidth;
+  }
+  // the same for all threads
+  static BRAID_DEVICE bool reaches(int pack, int n) { return pack * G::kSize * kWidth < n; }
+
+  /// Elements past the end are 0.
+  BRAID_DEVICE void load(const G& group, const T* row, int n, bool packs) {
+#pragma unroll
+    for (int c = 0; c < kPacks; ++c) {
+      const int j = place(group, c);
+      if (packs && j < n) {
+        v[c] = load_pack<kWidth>(row + j);
+      } else {
+#pragma unroll
+        for (int k = 0; k < kWidth; ++k) v[c].v[k] = j + k < n ? row[j + k] : E::store(0);
+      }
+    }
+  }
+};
+
+/// What a thread adds up over its rows: Σ dy h and Σ dy for each of its columns.
+template <class E, class G> struct ColumnSums {
+  using A = typename E::A;
+  using Row = StoredRow<E, G>;
+  A weight[Row::kPacks][Row::kWidth] = {}, bias[Row::kPacks][Row::kWidth] = {};
+};
+
+/// Sums of two values over a warp.
+struct WarpPairs : WarpGroup {
+  template <class A> BRAID_DEVICE void join(A& a, A& b, std::int64_t) const {
+    a = WarpGroup::join(Sum<A>{}, a);
+    b = WarpGroup::join(Sum<A>{}, b);
+  }
+};
+/// Sums of two values over a block. Consecutive rounds use the two halves of `part` in turn, so
+/// that each needs one barrier.
+template <class A> struct BlockPairs {
+  static constexpr int kSize = kThreads;
+  A (*part)[2][kWarps];
+  BRAID_DEVICE int rank() const { return static_cast<int>(threadIdx.x); }
+  BRAID_DEVICE void join(A& a, A& b, std::int64_t round) const {
+    WarpPairs{}.join(a, b, round);
+    A(&half)[2][kWarps] = part[round & 1];
+    if (lane_of_thread() == 0) half[0][warp_of_thread()] = a, half[1][warp_of_thread()] = b;
+    __syncthreads();
+    a = half[0][lane_of_thread() % kWarps];
+    b = half[1][lane_of_thread() % kWarps];
+#pragma unroll
+    for (int step = kWarps / 2; step > 0; step /= 2) {
+      a += __shfl_xor_sync(kFullWarp, a, step);
+      b += __shfl_xor_sync(kFullWarp, b, step);
+    }
+  }
+};
+
+/// Computes dx of a row, and adds the row's terms to `sums`.
+template <class E, class G>
+BRAID_DEVICE void norm_backward_once(const G& group, const NormRowsBackward<E>& p, std::int64_t row,
+                                     std::int64_t round, ColumnSums<E, G>& sums) {
+  using A = typename E::A;
+  using Row = StoredRow<E, G>;
+  constexpr int width = Row::kWidth;
+  const int n = static_cast<int>(p.n);
+  const A count = static_cast<A>(p.n), m = p.mean == nullptr ? A(0) : p.mean[row], r = p.rstd[row];
+  Row x, dy;
+  x.load(group, p.x + row * p.n, n, p.packs);
+  dy.load(group, p.dy + row * p.n, n, p.packs);
+  A sum_g = A(0), sum_gh = A(0);
+#pragma unroll
+  for (int c = 0; c < Row::kPacks; ++c) {
+    if (!Row::reaches(c, n)) continue;
+    A w[width], g[width], gh[width];
+    p.weight.load(w, 0, Row::place(group, c), p.n, A(1));
+#pragma unroll
+    for (int k = 0; k < width; ++k) {
+      const A d = E::load(dy.v[c].v[k]), h = (E::load(x.v[c].v[k]) - m) * r;
+      sums.weight[c][k] += d * h;
+      sums.bias[c][k] += d;
+      g[k] = d * w[k];
+      gh[k] = g[k] * h;
+    }
+    sum_g += tree_sum<width, A>([&](int k) { return g[k]; });
+    sum_gh += tree_sum<width, A>([&](int k) { return gh[k]; });
+  }
+  group.join(sum_g, sum_gh, round);
+  const A mean_g = p.mean == nullptr ? A(0) : sum_g / count, mean_gh = sum_gh / count;
+#pragma unroll
+  for (int c = 0; c < Row::kPacks; ++c) {
+    if (!Row::reaches(c, n)) continue;
+    A w[width], dx[width];
+    p.weight.load(w, 0, Row::place(group, c), p.n, A(1));
+#pragma unroll
+    for (int k = 0; k < width; ++k) {
+      const A h = (E::load(x.v[c].v[k]) - m) * r;
+      dx[k] = r * (E::load(dy.v[c].v[k]) * w[k] - mean_g - h * mean_gh);
+    }
+    store_row<E>(p.dx + row * p.n, Row::place(group, c), p.n, p.packs, dx);
+  }
+}
+
+/// Block t has rows [t * tile, (t + 1) * tile) and writes Σ dy h to parts[t][0] and Σ dy to
+/// parts[t][1]. Each of its warps has every eighth row.
+template <class E>
+__global__ void __launch_bounds__(kThreads)
+    norm_rows_gradients_warps(NormRowsBackward<E> p, std::int64_t tile, typename E::A* parts) {
+  using A = typename E::A;
+  using Row = StoredRow<E, WarpPairs>;
+  constexpr int columns = 32 * Row::kWidth;
+  SIMT_SHARED(A, part, [kWarps][2][columns]);
+  const WarpPairs group;
+  const std::int64_t begin = blockIdx.x * tile, end = begin + tile < p.rows ? begin + tile : p.rows;
+  ColumnSums<E, WarpPairs> sums;
+  for (std::int64_t row = begin + warp_of_thread(); row < end; row += kWarps)
+    norm_backward_once<E>(group, p, row, 0, sums);
+  A* const to = parts + blockIdx.x * 2 * p.n;
+#pragma unroll
+  for (int c = 0; c < Row::kPacks; ++c) {
+    if (!Row::reaches(c, static_cast<int>(p.n))) continue;
+#pragma unroll
+    for (int k = 0; k < Row::kWidth; ++k) {
+      part[warp_of_thread()][0][group.rank() * Row::kWidth + k] = sums.weight[c][k];
+      part[warp_of_thread()][1][group.rank() * Row::kWidth + k] = sums.bias[c][k];
+    }
+    __syncthreads();
+    for (int j = static_cast<int>(threadIdx.x); j < columns && c * columns + j < p.n;
+         j += kThreads) {
+      to[c * columns + j] = tree_sum<kWarps, A>([&](int w) { return part[w][0][j]; });
+      to[p.n + c * columns + j] = tree_sum<kWarps, A>([&](int w) { return part[w][1][j]; });
+    }
+    __syncthreads();  // the next pack's sums are written over these
+  }
+}
+/// The same for longer rows, which the whole block computes one after the other.
+template <class E>
+__global__ void __launch_bounds__(kThreads)
+    norm_rows_gradients_blocks(NormRowsBackward<E> p, std::int64_t tile, typename E::A* parts) {
+  using A = typename E::A;
+  using Group = BlockPairs<A>;
+  using Row = StoredRow<E, Group>;
+  SIMT_SHARED(A, part, [2][2][kWarps]);
+  const Group group{part};
+  const std::int64_t begin = blockIdx.x * tile, end = begin + tile < p.rows ? begin + tile : p.rows;
+  ColumnSums<E, Group> sums;
+  for (std::int64_t row = begin; row < end; ++row) norm_backward_once<E>(group, p, row, row, sums);
+  A* const to = parts + blockIdx.x * 2 * p.n;
+#pragma unroll
+  for (int c = 0; c < Row::kPacks; ++c)
+#pragma unroll
+    for (int k = 0; k < Row::kWidth; ++k) {
+      const int j = Row::place(group, c) + k;
+      if (j >= p.n) continue;
+      to[j] = sums.weight[c][k];
+      to[p.n + j] = sums.bias[c][k];
+    }
+}
+
+/// Adds the blocks' sums: a block has 32 columns of dweight (y = 0) or dbias (y = 1), and each of
+/// its warps adds every eighth tile.
+template <class E>
+__global__ void __launch_bounds__(kThreads)
+    norm_rows_join(const typename E::A* parts, int tiles, std::int64_t n, typename E::T* dweight,
+                   typename E::T* dbias) {
+  using A = typename E::A;
+  SIMT_SHARED(A, part, [kWarps][32]);
+  typename E::T* const to = blockIdx.y == 0 ? dweight : dbias;
+  if (to == nullptr) return;
+  const int lane = lane_of_thread(), warp = warp_of_thread();
+  const std::int64_t j = static_cast<std::int64_t>(blockIdx.x) * 32 + lane;
+  A sum = A(0);
+  if (j < n) {
+    const A* const from = parts + blockIdx.y * n + j;
+#pragma unroll 8
+    for (int t = warp; t < tiles; t += kWarps) sum += from[t * 2 * n];
+  }
+  part[warp][lane] = sum;
+  __syncthreads();
+  if (warp == 0 && j < n)
+    to[j] = E::store(tree_sum<kWarps, A>([&](int w) { return part[w][lane]; }));
+}
+
+/// dx, dweight and dbias in one pass, for rows that fit in registers.
+template <class E>
+void gradients_of_rows(const NormRowsBackwardArgs& args, const NormRowsBackward<E>& p, bool warps,
+                       Stream& stream) {
+  using T = typename E::T;
+  using A = typename E::A;
+  std::int64_t tile = warps ? kWarps : 1;  // rows of a block
+  while (tile * kMostRowTiles < args.rows) tile *= 2;
+  const std::int64_t tiles = (args.rows - 1) / tile + 1;
+  const Scratch scratch(static_cast<std::size_t>(tiles * 2 * args.n) * sizeof(A), stream);
+  A* const parts = static_cast<A*>(scratch.data());
+  run("norm_rows_backward", warps ? norm_rows_gradients_warps<E> : norm_rows_gradients_blocks<E>,
+      static_cast<unsigned>(tiles), kThreads, stream, p, tile, parts);
+  run("norm_rows_backward", norm_rows_join<E>, dim3(static_cast<unsigned>((args.n + 31) / 32), 2),
+      kThreads, stream, parts, static_cast<int>(tiles), args.n, static_cast<T*>(args.dweight),
+      static_cast<T*>(args.dbias));
+}
+
+void norm_rows_backward(const NormRowsBackwardArgs& args, Stream& stream) {
+  if (!is_floating(args.dtype))
+    fail_dtype("norm_rows_backward", "a floating-point dtype", args.dtype);
+  if (args.rows <= 0 || args.n <= 0) return;
+  check_runs("norm_rows_backward", args.n, args.inner);
+  bool with_sums = args.dweight != nullptr || args.dbias != nullptr;
+  if (args.dx != nullptr)
+    (void)with_floating(args.dtype, [&]<class E>() {
+      using T = typename E::T;
+      using A = typename E::A;
+      const T* x = static_cast<const T*>(args.x);
+      const T* dy = static_cast<const T*>(args.dy);
+      T* dx = static_cast<T*>(args.dx);
+      const NormRowsBackward<E> p{x,
+                                  dy,
+                                  dx,
+                                  args.center ? static_cast<const A*>(args.mean) : nullptr,
+                                  static_cast<const A*>(args.rstd),
+                                  weights_of<E>(args, args.weight),
+                                  args.rows,
+                                  args.n,
+                                  rows_in_packs(args.n, x, dy, dx)};
+      constexpr std::int64_t fit = kHeldWithSums<E>;
+      if (with_sums && args.groups == 1 && args.inner == 1 && args.n <= fit * kThreads) {
+        with_sums = false;
+        return gradients_of_rows<E>(args, p, args.n <= fit * 32, stream);
+      }
+      const bool warps = args.n <= kWarpRow;
+      run("norm_rows_backward", warps ? norm_rows_backward_warps<E> : norm_rows_backward_blocks<E>,
+          blocks_for(args.rows, warps ? kWarps : 1), kThreads, stream, p);
+    });
+  if (!with_sums) return;
+  channel_sums("norm_rows_backward",
+               ChannelSums{.dtype = args.dtype,
+                           .terms = ChannelTerms::gradients,
+                           .x = args.x,
+                           .dy = args.dy,
+                           .mean = args.center ? const_cast<void*>(args.mean) : nullptr,
+                           .rstd = const_cast<void*>(args.rstd),
+                           .var = nullptr,
+                           .weight = args.dweight,
+                           .bias = args.dbias,
+                           .means = nullptr,
+                           .eps = 0,
+                           .batch = args.rows / args.groups,
+                           .channels = args.groups * (args.n / args.inner),
+                           .inner = args.inner,
+                           .groups = args.groups},
+               stream);
+}
+
+}  // namespace braid::cuda
