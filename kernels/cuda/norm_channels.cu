@@ -24,6 +24,8 @@ template <class E> struct ByChannel {
   const A* means;  // of dy and dy h, for the backward pass
   std::int64_t n, channels, inner;
   bool packs;
+  Divider by_inner, by_channels;
+  std::int64_t channel_step, place_step;  // from a thread's pack to its next one
 
   BRAID_DEVICE A of(A value, A gradient, std::int64_t c) const {
     const A r = rstd[c], h = (value - mean[c]) * r,
@@ -33,33 +35,48 @@ template <class E> struct ByChannel {
   }
 };
 
+/// The division is in the first pack only, whose index is small; later places follow by addition.
 template <class E> __global__ void __launch_bounds__(kThreads) norm_by_channel(ByChannel<E> p) {
   using A = typename E::A;
   constexpr int width = kWidest<typename E::T>;
-  for (std::int64_t at = grid_thread() * width; at < p.n; at += grid_threads() * width) {
+  const std::int64_t first = grid_thread() * width, run = p.by_inner.divide(first, true);
+  std::int64_t place = first - run * p.inner,
+               channel = run - p.by_channels.divide(run, true) * p.channels;
+  for (std::int64_t at = first; at < p.n; at += grid_threads() * width) {
     A v[width], d[width];
     load_row<E>(v, p.x, at, p.n, p.packs, A(0));
 #pragma unroll
     for (int k = 0; k < width; ++k) d[k] = A(0);
     if (p.dy != nullptr) load_row<E>(d, p.dy, at, p.n, p.packs, A(0));
-    std::int64_t run = at / p.inner, place = at % p.inner, c = run % p.channels;
+    std::int64_t c = channel, l = place;
 #pragma unroll
     for (int k = 0; k < width; ++k) {
       v[k] = p.of(v[k], d[k], c);
-      if (++place == p.inner) {
-        place = 0;
+      if (++l == p.inner) {
+        l = 0;
         if (++c == p.channels) c = 0;
       }
     }
     store_row<E>(p.out, at, p.n, p.packs, v);
+    place += p.place_step;
+    channel += p.channel_step;
+    if (place >= p.inner) place -= p.inner, ++channel;
+    if (channel >= p.channels) channel -= p.channels;
   }
 }
 
 template <class E> void by_channel(const char* op, ByChannel<E> p, Stream& stream) {
   constexpr int width = kWidest<typename E::T>;
+  constexpr std::int64_t most = INT32_MAX;  // above any first index: the quotient is 0
   p.packs = p.n % width == 0 && is_aligned<width>(p.x) && is_aligned<width>(p.out) &&
             (p.dy == nullptr || is_aligned<width>(p.dy));
-  run(op, norm_by_channel<E>, blocks_for(p.n, width * kThreads), kThreads, stream, p);
+  const unsigned blocks = blocks_for(p.n, width * kThreads);
+  const std::int64_t step = static_cast<std::int64_t>(blocks) * kThreads * width;
+  p.by_inner = Divider(p.inner < most ? p.inner : most);
+  p.by_channels = Divider(p.channels < most ? p.channels : most);
+  p.place_step = step % p.inner;
+  p.channel_step = step / p.inner % p.channels;
+  run(op, norm_by_channel<E>, blocks, kThreads, stream, p);
 }
 
 void norm_channels(const NormChannelsArgs& args, Stream& stream) {
@@ -88,13 +105,24 @@ void norm_channels(const NormChannelsArgs& args, Stream& stream) {
   (void)with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
     using A = typename E::A;
-    by_channel(
-        "norm_channels",
-        ByChannel<E>{static_cast<const T*>(args.x), nullptr, static_cast<T*>(args.y),
-                     static_cast<const T*>(args.weight), static_cast<const T*>(args.bias),
-                     static_cast<const A*>(args.mean), static_cast<const A*>(args.rstd), nullptr,
-                     args.batch * args.channels * args.inner, args.channels, args.inner, false},
-        stream);
+    by_channel("norm_channels",
+               ByChannel<E>{static_cast<const T*>(args.x),
+                            nullptr,
+                            static_cast<T*>(args.y),
+                            static_cast<const T*>(args.weight),
+                            static_cast<const T*>(args.bias),
+                            static_cast<const A*>(args.mean),
+                            static_cast<const A*>(args.rstd),
+                            nullptr,
+                            args.batch * args.channels * args.inner,
+                            args.channels,
+                            args.inner,
+                            false,
+                            {},
+                            {},
+                            0,
+                            0},
+               stream);
   });
 }
 
@@ -124,14 +152,24 @@ void norm_channels_backward(const NormChannelsBackwardArgs& args, Stream& stream
   (void)with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
     using A = typename E::A;
-    by_channel(
-        "norm_channels_backward",
-        ByChannel<E>{static_cast<const T*>(args.x), static_cast<const T*>(args.dy),
-                     static_cast<T*>(args.dx), static_cast<const T*>(args.weight), nullptr,
-                     static_cast<const A*>(args.mean), static_cast<const A*>(args.rstd),
-                     static_cast<const A*>(means.data()), args.batch * args.channels * args.inner,
-                     args.channels, args.inner, false},
-        stream);
+    by_channel("norm_channels_backward",
+               ByChannel<E>{static_cast<const T*>(args.x),
+                            static_cast<const T*>(args.dy),
+                            static_cast<T*>(args.dx),
+                            static_cast<const T*>(args.weight),
+                            nullptr,
+                            static_cast<const A*>(args.mean),
+                            static_cast<const A*>(args.rstd),
+                            static_cast<const A*>(means.data()),
+                            args.batch * args.channels * args.inner,
+                            args.channels,
+                            args.inner,
+                            false,
+                            {},
+                            {},
+                            0,
+                            0},
+               stream);
   });
 }
 

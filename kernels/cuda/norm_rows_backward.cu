@@ -6,10 +6,10 @@
 
 // The backward pass of norm_rows.cu.
 // Traffic  where each column has weights (layer and RMS norm) and a row fits in registers (up to
-//          8192 elements, 4096 of float64), x and dy are read once: each block writes dx of its rows
-//          and sums of its rows for the weights' gradients, and a second kernel adds the blocks'
-//          sums. Otherwise x and dy are read once for dx and once for the weights' gradients, and
-//          rows that do not fit are read again, likely from a cache.
+//          8192 elements, 4096 of float64), x and dy are read once: each block writes dx of its
+//          rows and sums of its rows for the weights' gradients, and a second kernel adds the
+//          blocks' sums. Otherwise x and dy are read once for dx and once for the weights'
+//          gradients, and rows that do not fit are read again, likely from a cache.
 // Order    a block's rows and each sum depend only on the shape and the dtype.
 namespace braid::cuda {
 

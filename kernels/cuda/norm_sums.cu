@@ -2,6 +2,7 @@
 
 #include "cuda/device/element.cuh"
 #include "cuda/device/group.cuh"
+#include "cuda/device/loop.cuh"
 #include "cuda/device/math.cuh"
 #include "cuda/device/row_sum.cuh"
 
@@ -27,8 +28,11 @@ template <class E> struct Terms {
   ChannelTerms terms;
   std::int64_t batch, channels, inner, groups, rows;  // rows: of the batch in a tile
 
-  BRAID_DEVICE std::int64_t statistics(std::int64_t o, std::int64_t c) const {
-    return groups > 0 ? o * groups + c / (channels / groups) : c;
+  Divider per_group;  // channels of a group
+
+  /// The place of a channel's statistics for sample 0; a sample's are `groups` further.
+  BRAID_DEVICE std::int64_t statistics(std::int64_t c) const {
+    return groups > 0 ? per_group.divide(c, channels < std::int64_t{1} << 31) : c;
   }
   BRAID_DEVICE Two<A> at(std::int64_t i, std::int64_t s) const {
     const A value = E::load(x[i]);
@@ -52,12 +56,14 @@ __global__ void __launch_bounds__(kThreads) sum_columns(Terms<E> in, typename E:
                      begin = static_cast<std::int64_t>(blockIdx.y) * in.rows;
   const std::int64_t end = begin + in.rows < in.batch ? begin + in.rows : in.batch;
   Two<A> sum{A(0), A(0)};
-  if (c < in.channels)
+  if (c < in.channels) {
+    const std::int64_t of_channel = in.statistics(c);
     for (std::int64_t o = begin + warp; o < end; o += kWarps) {
-      const Two<A> term = in.at(o * in.channels + c, in.statistics(o, c));
+      const Two<A> term = in.at(o * in.channels + c, o * in.groups + of_channel);
       sum.first += term.first;
       sum.second += term.second;
     }
+  }
   first[warp][lane] = sum.first;
   second[warp][lane] = sum.second;
   __syncthreads();
@@ -76,9 +82,10 @@ __global__ void __launch_bounds__(kThreads) sum_runs(Terms<E> in, typename E::A*
   for (std::int64_t c = blockIdx.x; c < in.channels; c += gridDim.x) {
     const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * in.rows;
     const std::int64_t end = begin + in.rows < in.batch ? begin + in.rows : in.batch;
+    const std::int64_t of_channel = in.statistics(c);
     Two<A> sum{A(0), A(0)};
     for (std::int64_t o = begin; o < end; ++o) {
-      const std::int64_t run = (o * in.channels + c) * in.inner, s = in.statistics(o, c);
+      const std::int64_t run = (o * in.channels + c) * in.inner, s = o * in.groups + of_channel;
       for (std::int64_t l = group.rank(); l < in.inner; l += kThreads) {
         const Two<A> term = in.at(run + l, s);
         sum.first += term.first;
@@ -180,7 +187,8 @@ void channel_sums(const char* op, const ChannelSums& args, Stream& stream) {
                       args.channels,
                       args.inner,
                       args.groups,
-                      rows};
+                      rows,
+                      Divider(args.groups > 0 ? args.channels / args.groups : 1)};
     const unsigned down = static_cast<unsigned>(tiles);
     if (args.inner == 1)
       run(op, sum_columns<E>, dim3(static_cast<unsigned>((args.channels + 31) / 32), down),
