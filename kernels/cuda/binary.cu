@@ -183,6 +183,7 @@ struct FloatingFunction {
 /// except for bases 1 and -1.
 template <class A> struct IntegerFunction {
   static constexpr int kAtOnce = 1;
+  static constexpr int kPackLimit = sizeof(A) == 1 ? 8 : 16;  // longer packs leave the registers
   using U = std::make_unsigned_t<A>;
   BinaryOp op;
   FaultSite site;

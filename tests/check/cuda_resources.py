@@ -41,6 +41,8 @@ REPORTS = re.compile(r"map_\w+<Map2<.*\bDivideIntegers<.*|map_\w+<.*\bIntegerFun
 WIDTHS = [
     (r"map_dense<Map\d<.*\bDivideIntegers<.*",
      "an integer division is dozens of instructions: packs of two keep the code short"),
+    (r"map_dense<Map2<uint8, uint8, IntegerFunction<.*",
+     "packs of eight: the code is not unrolled, and longer packs would leave the registers"),
     (r"map_dense<Fill<.*", {"store"}),
     (r"map_dense<Select<.*", {"load", "store"}),
     (r"map_dense<Map1<Bits<.*", {"load", "store"}),
