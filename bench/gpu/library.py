@@ -24,7 +24,9 @@ class Tensor:
 
     @property
     def __cuda_array_interface__(self):
-        kinds = {"float16": "<f2", "float32": "<f4", "float64": "<f8", "int64": "<i8"}
+        # numpy has no bfloat16: PyTorch reinterprets integers (Peer.view)
+        kinds = {"float16": "<f2", "bfloat16": "<i2", "float32": "<f4", "float64": "<f8",
+                 "int64": "<i8"}
         return {
             "shape": self.shape,
             "typestr": kinds[self.dtype],

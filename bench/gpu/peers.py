@@ -107,7 +107,7 @@ class Peer:
             view = torch.as_tensor(tensor, device="cuda")
             if view.data_ptr() != tensor.__cuda_array_interface__["data"][0]:
                 raise RuntimeError("PyTorch made a copy of the tensor")
-            return view
+            return view.view(torch.bfloat16) if tensor.dtype == "bfloat16" else view
         flat = torch.frombuffer(tensor.bytes(), dtype=getattr(torch, tensor.dtype))
         return flat.reshape(tensor.shape)
 

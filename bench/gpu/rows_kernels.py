@@ -67,19 +67,23 @@ def rotation(t, *tensors):
     return 1 if t.dry else max(1, min(64, math.ceil((256 << 20) / size)))
 
 
-def product(t, name, layout, m, n, k):
+def product(t, name, layout, m, n, k, dtype="float32"):
     """Checks and times the products of Braid, of cuBLAS (selected in Braid) and of PyTorch. Returns
     None if a result is wrong."""
     shapes = {"nn": ((m, k), (k, n)), "nt": ((m, k), (n, k)), "tn": ((k, m), (k, n))}[layout]
-    sets = [[t.library.normal(*shape) for shape in shapes] for _ in range(rotation(t, *shapes))]
-    work = t.library.work(layout, *sets)
+    sets = [
+        [t.library.normal(*shape, dtype=dtype) for shape in shapes]
+        for _ in range(rotation(t, *shapes))
+    ]
+    work = t.library.work(layout, *sets, dtype=dtype)
     right = t.library.work(layout + "64", sets[0], dtype="float64").result()
-    most = 1e-6 * math.sqrt(k)  # TF32 would have an error of 3e-4
+    # TF32 would have an error of 3e-4; bfloat16 results are rounded, by 1.7e-3 in the mean
+    most = 1e-6 * math.sqrt(k) if dtype == "float32" else 4e-3
     if not t.table.check(name, t.library.error_of(work.result(), right), most):
         return None
     timers = {"braid": t.engine("braid", work).events}
     if t.has_cublas:
-        theirs = t.engine("cublas", t.library.work(layout, *sets))
+        theirs = t.engine("cublas", t.library.work(layout, *sets, dtype=dtype))
         if not t.table.check(name + ".cublas", t.library.error_of(theirs.result(), right), most):
             return None
         timers["cublas"] = theirs.events
@@ -197,10 +201,11 @@ def g5(t):
 def layer_backward(t, name, operands, right, most):
     """dX, dW and db of a layer by autograd. Returns (Work, a function that makes PyTorch's
     version), or None if a result is wrong."""
-    gradients = t.library.work("linear_gradients", operands)
+    dtype = operands[0].dtype
+    gradients = t.engine("braid", t.library.work("linear_gradients", operands, dtype=dtype))
     if not t.table.check(name, t.library.error_of(gradients.result(), right), most):
         return None
-    work = t.library.work("linear_backward", operands)
+    work = t.engine("braid", t.library.work("linear_backward", operands, dtype=dtype))
     if t.peer.missing:
         return work, None
     torch = t.peer.torch
@@ -216,15 +221,16 @@ def layer_backward(t, name, operands, right, most):
     return work, make
 
 
-def layer_operands(t, batch, out, into):
+def layer_operands(t, batch, out, into, dtype="float32"):
     operands = [
-        t.library.normal(batch, into),
-        t.library.normal(out, into, scale=into**-0.5),
-        t.library.normal(out),
-        t.library.normal(batch, out),
+        t.library.normal(batch, into, dtype=dtype),
+        t.library.normal(out, into, scale=into**-0.5, dtype=dtype),
+        t.library.normal(out, dtype=dtype),
+        t.library.normal(batch, out, dtype=dtype),
     ]
     right = t.library.work("linear_gradients64", operands, dtype="float64").result()
-    return operands, right, 1e-6 * math.sqrt(max(batch, out, into))
+    most = 1e-6 * math.sqrt(max(batch, out, into)) if dtype == "float32" else 4e-3
+    return operands, right, most
 
 
 def g6(t):

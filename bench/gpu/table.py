@@ -14,6 +14,7 @@ import time
 import card
 import rows_host
 import rows_kernels
+import rows_tensor_cores
 from library import Failure, Library
 from measure import Clock, Table
 from peers import Peer
@@ -22,11 +23,16 @@ ROWS = {
     "ceilings": rows_kernels.ceilings,
     "G1": rows_kernels.g1,
     "G1s": rows_kernels.g1s,
+    "G4": rows_tensor_cores.g4,
     "G5": rows_kernels.g5,
     "G6": rows_kernels.g6,
+    "G6h": rows_tensor_cores.g6h,
     "G6s": rows_host.g6s,
     "G7": rows_host.g7,
     "G8": rows_kernels.g8,
+    "G8b": rows_tensor_cores.g8b,
+    "G9": rows_tensor_cores.g9,
+    "conv": rows_tensor_cores.conv,
     "G12": rows_host.g12,
     "G13": rows_host.g13,
     "G14": rows_host.g14,

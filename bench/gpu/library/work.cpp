@@ -23,9 +23,9 @@ template <class F> Work forward(const Sets& sets, F f) {
   return work;
 }
 
-/// dX, dW and db of a linear layer, from x, weight, bias and dy. With `flat` the result is all
-/// three, flattened and concatenated; otherwise it is dX.
-Work linear_backward(const Sets& sets, bool flat) {
+/// The gradients of f(the operands but the last), whose incoming gradient is the last operand. With
+/// `flat` the result is all of them, flattened and concatenated; otherwise the first.
+template <class F> Work gradients_of(const Sets& sets, bool flat, F f) {
   struct Graph {
     std::vector<Tensor> inputs;
     Tensor y, dy;
@@ -33,25 +33,40 @@ Work linear_backward(const Sets& sets, bool flat) {
   auto graphs = std::make_shared<std::vector<Graph>>();
   for (const auto& t : sets) {
     Graph g;
-    for (std::size_t i = 0; i < 3; ++i) {
-      Tensor leaf = t[i].detach();
-      leaf.requires_grad_();
-      g.inputs.push_back(leaf);
-    }
-    g.y = braid::linear(g.inputs[0], g.inputs[1], g.inputs[2]);
-    g.dy = t[3];
+    for (std::size_t i = 0; i + 1 < t.size(); ++i)
+      g.inputs.push_back(t[i].detach().clone().requires_grad_());
+    g.y = f(g.inputs);
+    g.dy = t.back();
     graphs->push_back(std::move(g));
   }
   Work work;
   work.once = [graphs, flat](std::size_t s) {
     const Graph& g = (*graphs)[s];
     const std::array<Tensor, 1> y = {g.y}, dy = {g.dy};
-    std::vector<Tensor> grads = braid::grad(y, g.inputs, dy, true);
+    const std::vector<Tensor> grads = braid::grad(y, g.inputs, dy, true);
     if (!flat) return grads[0];
     const braid::NoGrad guard;
-    return braid::cat({grads[0].flatten(), grads[1].flatten(), grads[2].flatten()}, 0);
+    std::vector<Tensor> parts;
+    for (const Tensor& grad : grads) parts.push_back(grad.flatten());
+    return braid::cat(parts, 0);
   };
   return work;
+}
+
+Tensor layer(const std::vector<Tensor>& t) { return braid::linear(t[0], t[1], t[2]); }
+Tensor normalize(const std::vector<Tensor>& t) {
+  return braid::layer_norm(t[0], {t[0].size(-1)}, t[1], t[2]);
+}
+Tensor attend(const std::vector<Tensor>& t) {
+  return braid::scaled_dot_product_attention(t[0], t[1], t[2], {}, 0, true);
+}
+/// A convolution of images that are in memory as a network has them: channels last.
+Work convolve(const Sets& sets, std::int64_t padding) {
+  Sets arranged = sets;
+  for (auto& t : arranged) t[0] = t[0].permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
+  return forward(arranged, [padding](const auto& t) {
+    return braid::conv2d(t[0], t[1], {}, {.padding = padding});
+  });
 }
 
 /// One SGD step of Linear(5, 2) on 30 rows, as in rows.py. The result is the loss.
@@ -142,8 +157,14 @@ const Entry kEntries[] = {
      [](const Sets& s) {
        return forward(s, [](const auto& t) { return linear_relu(t[0], t[1], t[2]); });
      }},
-    {"linear_backward", 4, [](const Sets& s) { return linear_backward(s, false); }},
-    {"linear_gradients", 4, [](const Sets& s) { return linear_backward(s, true); }},
+    {"linear_backward", 4, [](const Sets& s) { return gradients_of(s, false, layer); }},
+    {"linear_gradients", 4, [](const Sets& s) { return gradients_of(s, true, layer); }},
+    {"attention", 3, [](const Sets& s) { return forward(s, attend); }},
+    {"attention_backward", 4, [](const Sets& s) { return gradients_of(s, false, attend); }},
+    {"attention_gradients", 4, [](const Sets& s) { return gradients_of(s, true, attend); }},
+    {"layer_norm_gradient", 4, [](const Sets& s) { return gradients_of(s, false, normalize); }},
+    {"conv1", 2, [](const Sets& s) { return convolve(s, 0); }},
+    {"conv3", 2, [](const Sets& s) { return convolve(s, 1); }},
     {"sgd_step", 0, [](const Sets&) { return sgd_step(); }},
     {"copy", 1, copy_within},
     {"add", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return t[0] + t[1]; }); }},
