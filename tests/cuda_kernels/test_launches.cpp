@@ -4,9 +4,41 @@
 #include "kernels/kernel_support.hpp"
 #if defined(BRAID_CUDA_SIMT)
 #include "simt/stats.hpp"
+#endif
 
 using namespace kernel_test;
 
+TEST_CASE("cuda norm: channels of a thread's second pack", "[cuda_kernels][norm]") {
+  NEEDS_DEVICE;
+  struct Shape {
+    std::int64_t batch, channels, inner;
+  };
+  constexpr std::int64_t launched = std::int64_t{8192} * 256 * 2;  // elements of the first packs
+  for (const Shape& shape : {Shape{199800, 3, 7}, Shape{838900, 5, 1}, Shape{3, 2, 700000}}) {
+    const std::int64_t channels = shape.channels, inner = shape.inner,
+                       n = shape.batch * channels * inner;
+    CAPTURE(channels, inner);
+    REQUIRE(n > launched);
+    Buffer x(DType::float64, n), y(DType::float64, n), mean(DType::float64, channels),
+        rstd(DType::float64, channels);
+    x.fill(2);
+    for (std::int64_t c = 0; c < channels; ++c)
+      mean.put(c, static_cast<double>(-c)), rstd.put(c, static_cast<double>(c + 1));
+    braid::NormChannelsArgs args{};
+    args.dtype = DType::float64, args.given = true, args.x = x.data(), args.y = y.data();
+    args.mean = mean.data(), args.rstd = rstd.data();
+    args.batch = shape.batch, args.channels = channels, args.inner = inner;
+    kernels().norm_channels(args, stream());
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double c = static_cast<double>(i / inner % channels);
+      if (y[i] != (2 + c) * (c + 1)) ++wrong;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+#if defined(BRAID_CUDA_SIMT)
 TEST_CASE("cuda adam: hundreds of parameters in one launch", "[cuda_kernels][optim]") {
   NEEDS_DEVICE;
   for (const DType t : kFloats)
