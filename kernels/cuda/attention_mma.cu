@@ -117,8 +117,8 @@ void attention_mma(const AttentionArgs& args, Stream& stream) {
       const AttentionPacks packs{has_aligned_rows<T>(args.q, args),
                                  has_aligned_rows<T>(args.k, args),
                                  has_aligned_rows<T>(args.v, args)};
-      const bool simple =
-          packs.q && packs.k && packs.v && args.mask.data == nullptr && args.threshold == 0;
+      const bool simple = packs.q && packs.k && packs.v && args.mask.data == nullptr &&
+                          args.threshold == 0 && keeps_order(args);
       const std::int64_t width = args.width > args.value_width ? args.width : args.value_width;
       with_head(width, simple, [&]<int Width, bool Simple>() {
         constexpr std::size_t bytes = (64 + 4 * kKeysOfTile<Width>)*Width * sizeof(T);

@@ -197,8 +197,8 @@ void attention_backward_mma(const AttentionBackwardArgs& args, const float* dots
         fail_size("attention_backward", "fewer than 2^31 tiles of 64 rows", most);
       const BackwardPacks packs{has_aligned_rows<T>(f.q, f), has_aligned_rows<T>(f.k, f),
                                 has_aligned_rows<T>(f.v, f), has_aligned_rows<T>(args.dout, f)};
-      const bool simple =
-          packs.q && packs.k && packs.v && packs.dout && f.mask.data == nullptr && f.threshold == 0;
+      const bool simple = packs.q && packs.k && packs.v && packs.dout && f.mask.data == nullptr &&
+                          f.threshold == 0 && keeps_order(f);
       const std::int64_t width = f.width > f.value_width ? f.width : f.value_width;
       with_head(width, simple, [&]<int Width, bool Simple>() {
         constexpr std::size_t bytes = (2 * 64 + 4 * kStepsOfTile<Width>)*Width * sizeof(T) +

@@ -13,11 +13,12 @@ struct Heads {
   double p;
   // queries near `far` and keys near -far: every score is far below zero
   double far = 0;
+  double scale = 0.5;  // from -1/2 to 1/2: the bounds are those of 1/2
   [[nodiscard]] std::string text(const char* kernel) const {
     return braid::str(kernel, " ", batch, " x ", heads, ", ", queries, " queries, ", keys,
                       " keys, width ", width, " and ", value_width, causal ? ", causal" : "",
                       by_row ? ", by row" : "", ", mask ", mask, ", dropout ", p,
-                      far > 0 ? ", far below 0" : "");
+                      far > 0 ? ", far below 0" : "", ", scale ", scale);
   }
   [[nodiscard]] std::int64_t q() const { return batch * heads * queries * width; }
   [[nodiscard]] std::int64_t k() const { return batch * heads * keys * width; }
@@ -47,7 +48,7 @@ struct Heads {
     const braid::AttentionMask no_mask{}, given{at[of[5]], mask == 1, 0, 0, keys, 1};
     return {at.t,
             causal,
-            0.5,
+            scale,
             operand(at[of[0]], queries, width),
             operand(at[of[1]], keys, width),
             operand(at[of[2]], keys, value_width),
@@ -87,7 +88,11 @@ const std::vector<Heads> kHeads{
     {1, 1, 63, 65, 64, 72, false, false, 0, 0},
     {1, 1, 17, 64, 128, 8, true, false, 0, 0},
     {2, 1, 66, 33, 15, 65, true, true, 0, 0.25},
-    {1, 2, 15, 127, 16, 8, false, true, 1, 0}};
+    {1, 2, 15, 127, 16, 8, false, true, 1, 0},
+    // scales that do not keep the order of scores; the last one is 0 in float32
+    {1, 1, 18, 70, 8, 8, true, false, 0, 0, 0, -0.5},
+    {1, 1, 18, 70, 8, 8, true, false, 0, 0, 0, 0},
+    {1, 1, 18, 70, 8, 8, false, false, 0, 0, 0, 1e-60}};
 /// The calls of a dtype. On CUDA only 16-bit heads may be wider than 128.
 std::vector<Heads> heads_of(DType t) {
   std::vector<Heads> list = kHeads;

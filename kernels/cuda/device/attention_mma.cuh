@@ -135,11 +135,15 @@ template <class J> BRAID_DEVICE float join_quad(const J& joiner, float x) {
   return joiner.join(x, __shfl_xor_sync(kFullWarp, x, 2));
 }
 
+/// True if the scale keeps the order of scores, and -inf: it is above 0 in float32 too.
+BRAID_HOST_DEVICE bool keeps_order(const AttentionArgs& f) {
+  return static_cast<float>(f.scale) > 0;
+}
+
 /// True if scores are products that are not scaled yet. Then a power's exponent is score * unit, in
-/// one operation with the subtraction that follows. The scale must be above 0, which keeps the
-/// order.
+/// one operation with the subtraction that follows.
 template <bool simple> BRAID_DEVICE bool is_raw(const AttentionArgs& f) {
-  return simple || (f.mask.data == nullptr && f.scale > 0);
+  return simple || (f.mask.data == nullptr && keeps_order(f));
 }
 /// What turns a score into an exponent of 2.
 template <bool simple> BRAID_DEVICE float unit_of(const AttentionArgs& f) {
