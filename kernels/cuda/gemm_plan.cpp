@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <braid/core/internal/kernel_args/gemm.hpp>
 
 #include "cuda/gemm_plan.hpp"
@@ -11,7 +13,8 @@ constexpr std::int64_t kManyTiles = 132;
 // a part of k this long pays for its extra memory traffic
 constexpr std::int64_t kLeastDepth = 256, kMostSplits = 32;
 constexpr std::int64_t kDepthStep = 32;  // a multiple of every tile's depth
-constexpr double kBusyWarps = 8;         // enough to keep an SM's arithmetic busy
+constexpr double kBusyWarps = 8;         // enough to keep an SM's arithmetic busy, …
+constexpr int kBusyElements = 64 * 32;   // … of a warp with 64 elements a thread; more count more
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -44,7 +47,8 @@ GemmPlan plan_gemm(const GemmArgs& args, int processors) noexcept {
     const std::int64_t blocks =
         ceil_div(args.m, tile.rows) * ceil_div(args.n, tile.columns) * args.batch * plan.splits;
     const double each = static_cast<double>(ceil_div(blocks, processors)),
-                 warps = each * tile.threads / 32;
+                 warps =
+                     each * std::max(tile.threads / 32, tile.rows * tile.columns / kBusyElements);
     const double time = each * tile.rows * tile.columns / tile.rate /
                         (warps < kBusyWarps ? warps / kBusyWarps : 1.0);
     if (best == 0 || time < best) best = time, plan.tile = tile.kind;

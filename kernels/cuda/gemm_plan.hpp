@@ -54,7 +54,8 @@ struct GemmPlan {
 [[nodiscard]] bool is_tiny(const GemmArgs& args) noexcept;
 
 /// Chooses the tile whose blocks finish first on `processors` SMs. The tile does not change any
-/// bit, because each element is one sum over a part of k, in order. The parts depend on the shape
+/// bit, because each element is one sum over a part of k, in order; only float16 and bfloat16 have
+/// other bits where a product is tiny. The parts depend on the shape
 /// alone, so the bits are the same on every device: k is split if 64×64 tiles of C would leave a
 /// large GPU idle.
 [[nodiscard]] GemmPlan plan_gemm(const GemmArgs& args, int processors) noexcept;

@@ -8,7 +8,7 @@
 // (mma.sync m16n8k16, float32 sums). k advances in steps through kStages buffers of shared memory:
 // while one step is multiplied, cp.async loads those after it.
 // Order   each element of C is one sum over its part of k, 16 at a time: the bits do not depend on
-//         m, n or the tile.
+//         m, n or the tile. Tiny products (gemm_small.cuh) are sums one element at a time.
 // After   NVIDIA, CUTLASS: the stages and the XOR swizzle.
 namespace braid::cuda {
 
