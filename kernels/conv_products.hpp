@@ -4,6 +4,8 @@
 #include <braid/core/internal/kernel_args/gemm.hpp>
 #include <braid/core/internal/kernel_args/reduce.hpp>
 
+#include "gemm_sums.hpp"
+
 // Convolution as matrix products, im2col (Chellapilla, Puri, Simard 2006). Each position of the
 // output becomes one row of a column matrix: the input values that the kernel covers there. The
 // columns are multiplied by the weights. With channels last, the result of that product is the
@@ -65,20 +67,11 @@ struct Unfold {
 /// The reduction that computes db.
 [[nodiscard, maybe_unused]] static ReduceArgs bias_sums(const ConvWeightArgs& args) {
   const ConvShape& s = args.shape;
-  ReduceArgs sums{};
-  sums.op = ReduceOp::sum;
-  sums.dtype = args.dtype;
-  sums.out = args.db;
-  sums.x = args.dy;
-  sums.scale = 1.0;
-  const auto one_dim = [](Loop& loop, std::int64_t n, std::int64_t of_out, std::int64_t of_x) {
-    loop.rank = 1;
-    loop.n = loop.size[0] = n;
-    loop.stride[0][0] = of_out, loop.stride[1][0] = of_x;
-  };
-  one_dim(sums.keep, s.out, 1, 1);
-  one_dim(sums.over, s.n * s.out_size[0] * s.out_size[1], 0, s.out);
-  return sums;
+  GemmArgs g{};  // dW = dyᵀ, times the columns
+  g.dtype = args.dtype, g.ta = true, g.sum_a = args.db;
+  g.m = s.out, g.k = s.n * s.out_size[0] * s.out_size[1];
+  g.a = args.dy, g.lda = s.out;
+  return row_sums_of_a(g);
 }
 
 namespace conv_detail {

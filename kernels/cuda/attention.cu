@@ -190,12 +190,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-bool is_narrow(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
-
 void check_attention(const char* op, const AttentionArgs& args) {
   if (!is_floating(args.dtype)) fail_dtype(op, "a floating-point dtype", args.dtype);
   const std::int64_t widest = args.width > args.value_width ? args.width : args.value_width;
-  const bool narrow = is_narrow(args.dtype);
+  const bool narrow = size_of(args.dtype) == 2;
   if (widest > (narrow ? kWidestMmaHead : kChunks * kSide))
     fail_size(op, narrow ? "a width of at most 256" : "a width of at most 128", widest);
 }

@@ -90,7 +90,7 @@ struct ConvEngine {
 };
 
 template <class Args> void convolve(const char* op, const Args& args, Stream& stream) {
-  const bool narrow = args.dtype == DType::float16 || args.dtype == DType::bfloat16;
+  const bool narrow = size_of(args.dtype) == 2;
   if (!narrow && args.dtype != DType::float32 && args.dtype != DType::float64)
     fail_dtype(op, "float32 or float64", args.dtype);  // the CPU's text
   if (args.shape.n <= 0) return;

@@ -142,7 +142,7 @@ GemmEngine gemm_engine() {
 }
 
 bool cublas_computes(GemmEngine engine, DType dtype, bool (*opens)()) {
-  const bool narrow = dtype == DType::float16 || dtype == DType::bfloat16;
+  const bool narrow = size_of(dtype) == 2;
   switch (engine) {
     case GemmEngine::automatic: return narrow && opens();
     case GemmEngine::cublas: return narrow || dtype == DType::float32 || dtype == DType::float64;

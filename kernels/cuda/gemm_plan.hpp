@@ -21,7 +21,7 @@ enum class GemmTileKind : std::uint8_t {
 /// bfloat16, on tensor cores.
 enum class GemmTileUse : std::uint8_t { float32, wide, narrow };
 [[nodiscard]] constexpr bool has_tile(DType dtype, GemmTileUse use) noexcept {
-  const bool narrow = dtype == DType::float16 || dtype == DType::bfloat16;
+  const bool narrow = size_of(dtype) == 2;
   return use == GemmTileUse::float32 ? dtype == DType::float32
                                      : narrow == (use == GemmTileUse::narrow);
 }

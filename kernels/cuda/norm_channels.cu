@@ -23,9 +23,9 @@ template <class E> struct ByChannel {
   const A* rstd;
   const A* means;  // of dy and dy h, for the backward pass
   std::int64_t n, channels, inner;
-  bool packs;
-  Divider by_inner, by_channels;
-  std::int64_t channel_step, place_step;  // from a thread's pack to its next one
+  bool packs = false;
+  Divider by_inner{}, by_channels{};
+  std::int64_t channel_step = 0, place_step = 0;  // from a thread's pack to its next one
 
   BRAID_DEVICE A of(A value, A gradient, std::int64_t c) const {
     const A r = rstd[c], h = (value - mean[c]) * r,
@@ -105,24 +105,13 @@ void norm_channels(const NormChannelsArgs& args, Stream& stream) {
   (void)with_floating(args.dtype, [&]<class E>() {
     using T = typename E::T;
     using A = typename E::A;
-    by_channel("norm_channels",
-               ByChannel<E>{static_cast<const T*>(args.x),
-                            nullptr,
-                            static_cast<T*>(args.y),
-                            static_cast<const T*>(args.weight),
-                            static_cast<const T*>(args.bias),
-                            static_cast<const A*>(args.mean),
-                            static_cast<const A*>(args.rstd),
-                            nullptr,
-                            args.batch * args.channels * args.inner,
-                            args.channels,
-                            args.inner,
-                            false,
-                            {},
-                            {},
-                            0,
-                            0},
-               stream);
+    by_channel(
+        "norm_channels",
+        ByChannel<E>{static_cast<const T*>(args.x), nullptr, static_cast<T*>(args.y),
+                     static_cast<const T*>(args.weight), static_cast<const T*>(args.bias),
+                     static_cast<const A*>(args.mean), static_cast<const A*>(args.rstd), nullptr,
+                     args.batch * args.channels * args.inner, args.channels, args.inner},
+        stream);
   });
 }
 
@@ -153,22 +142,11 @@ void norm_channels_backward(const NormChannelsBackwardArgs& args, Stream& stream
     using T = typename E::T;
     using A = typename E::A;
     by_channel("norm_channels_backward",
-               ByChannel<E>{static_cast<const T*>(args.x),
-                            static_cast<const T*>(args.dy),
-                            static_cast<T*>(args.dx),
-                            static_cast<const T*>(args.weight),
-                            nullptr,
-                            static_cast<const A*>(args.mean),
-                            static_cast<const A*>(args.rstd),
+               ByChannel<E>{static_cast<const T*>(args.x), static_cast<const T*>(args.dy),
+                            static_cast<T*>(args.dx), static_cast<const T*>(args.weight), nullptr,
+                            static_cast<const A*>(args.mean), static_cast<const A*>(args.rstd),
                             static_cast<const A*>(means.data()),
-                            args.batch * args.channels * args.inner,
-                            args.channels,
-                            args.inner,
-                            false,
-                            {},
-                            {},
-                            0,
-                            0},
+                            args.batch * args.channels * args.inner, args.channels, args.inner},
                stream);
   });
 }

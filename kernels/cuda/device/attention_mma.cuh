@@ -41,6 +41,19 @@ template <class E, int Rows, int Width, bool Aligned> struct HeadTile {
   };
 };
 
+/// sum += a fragment of 16 rows, times the 16 elements along k of `b` from 16 `step` on.
+template <class E, class B, int N>
+BRAID_DEVICE void add_fragments(float (&sum)[N][4], const std::uint32_t (&x)[4],
+                                const typename E::T* b, int step) {
+#pragma unroll
+  for (int n = 0; n < N; n += 2) {
+    std::uint32_t y[4];
+    B::read_b(y, b, n * 8, step, lane_of_thread());
+    multiply_fragments(sum[n], x, {y[0], y[1]}, E{});
+    multiply_fragments(sum[n + 1], x, {y[2], y[3]}, E{});
+  }
+}
+
 /// sum = this warp's 16 rows of `a`, from `row` on, times the rows of `b`.
 template <class E, class A, class B, int Columns>
 BRAID_DEVICE void multiply_rows_mma(float (&sum)[Columns][4], const typename E::T* a, int row,
@@ -54,13 +67,7 @@ BRAID_DEVICE void multiply_rows_mma(float (&sum)[Columns][4], const typename E::
   for (int k = 0; k < width / 16; ++k) {
     std::uint32_t x[4];
     A::read_a(x, a, row, k, lane);
-#pragma unroll
-    for (int n = 0; n < Columns; n += 2) {
-      std::uint32_t y[4];
-      B::read_b(y, b, n * 8, k, lane);
-      multiply_fragments(sum[n], x, {y[0], y[1]}, E{});
-      multiply_fragments(sum[n + 1], x, {y[2], y[3]}, E{});
-    }
+    add_fragments<E, B>(sum, x, b, k);
   }
 }
 
@@ -68,7 +75,6 @@ BRAID_DEVICE void multiply_rows_mma(float (&sum)[Columns][4], const typename E::
 template <class E, class B, int Columns, int N>
 BRAID_DEVICE void add_weighted_mma(float (&sum)[N][4], const float (&weight)[Columns][4],
                                    const typename E::T* b) {
-  const int lane = lane_of_thread();
 #pragma unroll
   for (int k = 0; k < Columns / 2; ++k) {
     std::uint32_t x[4];
@@ -76,13 +82,7 @@ BRAID_DEVICE void add_weighted_mma(float (&sum)[N][4], const float (&weight)[Col
     for (int i = 0; i < 4; ++i)
       x[i] =
           rounded_pair(weight[2 * k + i / 2][i % 2 * 2], weight[2 * k + i / 2][i % 2 * 2 + 1], E{});
-#pragma unroll
-    for (int n = 0; n < N; n += 2) {
-      std::uint32_t y[4];
-      B::read_b(y, b, n * 8, k, lane);
-      multiply_fragments(sum[n], x, {y[0], y[1]}, E{});
-      multiply_fragments(sum[n + 1], x, {y[2], y[3]}, E{});
-    }
+    add_fragments<E, B>(sum, x, b, k);
   }
 }
 
