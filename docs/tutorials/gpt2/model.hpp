@@ -1,0 +1,169 @@
+#pragma once
+// GPT-2 (Radford et al. 2019): its sizes, and the model, whose parts have Hugging Face's names.
+#include <braid/braid.hpp>
+
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpt2 {
+
+using namespace braid;
+
+/// The sizes of a model.
+struct Config {
+  std::int64_t layers = 12, width = 768, heads = 12, vocabulary = 50257, positions = 1024;
+  double dropout = 0;      ///< of the embeddings, of attention, and before each sum of a block
+  bool recompute = false;  ///< blocks are computed again in the backward, which saves memory
+};
+
+/// Returns the sizes that a name stands for: gpt2 (124 million parameters), medium (355), large
+/// (774), xl (1558), or tiny, for tests. Throws ArgumentError for another name.
+inline Config config_of(std::string_view name) {
+  if (name == "gpt2") return {};
+  if (name == "medium") return {.layers = 24, .width = 1024, .heads = 16};
+  if (name == "large") return {.layers = 36, .width = 1280, .heads = 20};
+  if (name == "xl") return {.layers = 48, .width = 1600, .heads = 25};
+  if (name == "tiny")
+    return {.layers = 2, .width = 32, .heads = 2, .vocabulary = 257, .positions = 64};
+  throw ArgumentError(str("gpt2: expected gpt2, medium, large, xl or tiny, got ", name));
+}
+
+/// The keys and values of the tokens so far, for each block: [batch, heads, tokens, width of a
+/// head]. With them a model computes only the new tokens.
+struct Cache {
+  std::vector<std::pair<Tensor, Tensor>> blocks;
+  [[nodiscard]] std::int64_t tokens() const { return blocks.empty() ? 0 : blocks[0].first.size(2); }
+};
+
+/// Causal self-attention.
+struct Attention : nn::Module {
+  nn::Linear c_attn, c_proj;
+  std::int64_t heads;
+  double dropout;
+  explicit Attention(const Config& c)
+      : c_attn(c.width, 3 * c.width),
+        c_proj(c.width, c.width),
+        heads(c.heads),
+        dropout(c.dropout) {}
+
+  Tensor operator()(const Tensor& x) const {
+    return c_proj(packed_attention(parts_of(x), {}, training ? dropout : 0, true).flatten(2));
+  }
+  /// The same, where x follows the tokens of the cache, which gets the keys and values of x.
+  Tensor operator()(const Tensor& x, std::pair<Tensor, Tensor>& cache) const {
+    const Tensor parts = parts_of(x).permute({2, 0, 3, 1, 4}), &q = parts[0];
+    auto& [keys, values] = cache;
+    const std::int64_t before = keys.defined() ? keys.size(2) : 0, n = x.size(1);
+    keys = before == 0 ? parts[1] : cat({keys, parts[1]}, 2);
+    values = before == 0 ? parts[2] : cat({values, parts[2]}, 2);
+    // query i sees the keys 0 … before + i
+    Tensor seen;
+    if (before > 0 && n > 1)
+      seen = ones({n, before + n}, {.device = x.device(), .dtype = DType::bool_}).tril(before);
+    const Tensor y = scaled_dot_product_attention(q, keys, values, seen, 0, before == 0);
+    return c_proj(y.transpose(1, 2).flatten(2));
+  }
+  BRAID_FIELDS(c_attn, c_proj)
+
+ private:
+  /// Queries, keys and values from one product: [batch, positions, 3, heads, width of a head].
+  [[nodiscard]] Tensor parts_of(const Tensor& x) const {
+    return c_attn(x).reshape({x.size(0), x.size(1), 3, heads, x.size(2) / heads});
+  }
+};
+
+/// The feed-forward network of a block.
+struct Mlp : nn::Module {
+  nn::Linear c_fc, c_proj;
+  explicit Mlp(const Config& c) : c_fc(c.width, 4 * c.width), c_proj(4 * c.width, c.width) {}
+  Tensor operator()(const Tensor& x) const { return c_proj(gelu(c_fc(x), "tanh")); }
+  BRAID_FIELDS(c_fc, c_proj)
+};
+
+/// Attention, then a feed-forward network, each of a normalised input and added to it.
+struct Block : nn::Module {
+  nn::LayerNorm ln_1;
+  Attention attn;
+  nn::LayerNorm ln_2;
+  Mlp mlp;
+  double p;
+  explicit Block(const Config& c) : ln_1(c.width), attn(c), ln_2(c.width), mlp(c), p(c.dropout) {}
+
+  Tensor operator()(const Tensor& x) const { return with_mlp(x + drop(attn(ln_1(x)))); }
+  Tensor operator()(const Tensor& x, std::pair<Tensor, Tensor>& cache) const {
+    return with_mlp(x + attn(ln_1(x), cache));
+  }
+  BRAID_FIELDS(ln_1, attn, ln_2, mlp)
+
+ private:
+  [[nodiscard]] Tensor drop(const Tensor& x) const { return p > 0 ? dropout(x, p, training) : x; }
+  [[nodiscard]] Tensor with_mlp(const Tensor& x) const { return x + drop(mlp(ln_2(x))); }
+};
+
+/// GPT-2. There is no weight for the head: it is that of the token embedding.
+///
+/// Shapes    tokens [batch, n] int64, n <= positions → logits [batch, n, vocabulary]
+/// Starts    normal with standard deviation 0.02, divided by √(2 layers) for the last product of
+///           each sum; biases 0
+/// Throws    ShapeError if n > positions
+struct GPT2 : nn::Module {
+  nn::Embedding wte, wpe;  // of tokens and of positions
+  std::vector<Block> h;
+  nn::LayerNorm ln_f;
+  Config config;
+
+  explicit GPT2(const Config& c)
+      : wte(c.vocabulary, c.width), wpe(c.positions, c.width), ln_f(c.width), config(c) {
+    if (c.heads < 1 || c.width % c.heads != 0)
+      throw ArgumentError(
+          str("gpt2: expected a width that ", c.heads, " heads divide, got ", c.width));
+    for (std::int64_t i = 0; i < c.layers; ++i) h.emplace_back(c);
+    const double small = 0.02 / std::sqrt(2.0 * static_cast<double>(c.layers));
+    for (const auto& [name, p] : named_parameters(*this)) {
+      if (p.dim() == 2) nn::init::normal_(p, 0, name.ends_with("c_proj.weight") ? small : 0.02);
+      else if (name.ends_with("bias")) nn::init::zeros_(p);
+    }
+  }
+
+  Tensor operator()(const Tensor& tokens) const {
+    Tensor x = embedded(tokens, 0);
+    if (config.dropout > 0) x = dropout(x, config.dropout, training);
+    for (const Block& block : h) x = config.recompute ? checkpoint(block, x) : block(x);
+    return linear(ln_f(x), wte.weight);
+  }
+  /// Returns the logits of tokens that follow those of the cache, and adds them to the cache.
+  Tensor operator()(const Tensor& tokens, Cache& cache) const {
+    Tensor x = embedded(tokens, cache.tokens());
+    cache.blocks.resize(h.size());
+    for (std::size_t i = 0; i < h.size(); ++i) x = h[i](x, cache.blocks[i]);
+    return linear(ln_f(x), wte.weight);
+  }
+  BRAID_FIELDS(wte, wpe, h, ln_f)
+
+ private:
+  [[nodiscard]] Tensor embedded(const Tensor& tokens, std::int64_t before) const {
+    if (tokens.dim() != 2 || before + tokens.size(1) > config.positions)
+      throw ShapeError(str("gpt2: expected tokens [batch, n] with n <= ", config.positions - before,
+                           ", got ", tokens.shape()));
+    return wte(tokens) + wpe.weight.narrow(0, before, tokens.size(1));
+  }
+};
+
+/// The loss of the next tokens, where the logits are: with DataParallel no device gets the logits
+/// of another one.
+struct WithLoss : nn::Module {
+  GPT2 transformer;
+  explicit WithLoss(GPT2&& model) : transformer(std::move(model)) {}
+  LossSum operator()(const Tensor& input, const Tensor& target) const {
+    const Tensor logits = transformer(input).flatten(0, 1);
+    // The loss computes 16-bit logits in float32; Autocast would first store them as float32.
+    const Autocast as_they_are(DType::bfloat16, false);
+    return cross_entropy(sum_and_count, logits, target.flatten());
+  }
+  BRAID_FIELDS(transformer)
+};
+
+}  // namespace gpt2

@@ -1,0 +1,184 @@
+// GPT-2 of the tutorial: the weights that goldens/make_gpt2.py wrote, and PyTorch's results.
+#include <iostream>
+
+#include "gpt2/model.hpp"
+#include "gpt2/weights.hpp"
+#include "nn/refused.hpp"
+#include "support/on_device.hpp"
+#include "support/temporary.hpp"
+#include "support/tests_dir.hpp"
+
+namespace braid::test::on_device {
+namespace {
+
+using gpt2::GPT2;
+
+constexpr gpt2::Config kSmall{
+    .layers = 2, .width = 32, .heads = 2, .vocabulary = 257, .positions = 20};
+
+const Safetensors& golden(const std::string& name) {
+  static const auto read = [](const char* file) {
+    return load_safetensors(tests_dir() + "/goldens/gpt2/" + file + ".safetensors");
+  };
+  static const Safetensors model = read("model"), run = read("run");
+  return name == "model" ? model : run;
+}
+Tensor run(const std::string& name) { return golden("run").at(name).to(here()); }
+
+GPT2 loaded(gpt2::Config config = kSmall) {
+  GPT2 model(config);
+  from_hugging_face(model, golden("model").tensors);
+  return home(std::move(model));
+}
+
+/// ‖got − want‖ / ‖want‖ in float64.
+double apart(const Tensor& got, const Tensor& want) {
+  const NoGrad guard;
+  const Tensor w = want.to(DType::float64);
+  return (norm(got.to(DType::float64) - w) / norm(w)).item<double>();
+}
+
+Tensor loss_of(const GPT2& model, const Tensor& tokens) {
+  const std::int64_t n = tokens.size(1);
+  return cross_entropy(model(tokens.narrow(1, 0, n - 1)).flatten(0, 1),
+                       tokens.narrow(1, 1, n - 1).flatten());
+}
+
+}  // namespace
+
+TEST_CASE("gpt2: logits from Hugging Face's weights are PyTorch's", "[gpt2]") {
+  const NoGrad guard;
+  GPT2 model = loaded();
+  CHECK_CLOSE(model(run("tokens")), run("logits.float32"), (Tolerance{0, 1e-5}));
+  to(model, DType::float64);
+  CHECK_CLOSE(model(run("tokens")), run("logits.float64"), (Tolerance{0, 1e-12}));
+}
+
+TEST_CASE("gpt2: in bfloat16 no further from float64 than PyTorch", "[gpt2]") {
+  const NoGrad guard;
+  GPT2 model = loaded();
+  const Tensor want = run("logits.float64"), tokens = run("tokens");
+  const auto ratio = [&](const Tensor& got, const char* theirs) {
+    CHECK(got.dtype() == DType::bfloat16);
+    return apart(got, want) / apart(run(theirs), want);
+  };
+  const Tensor mixed = [&] {
+    const Autocast products(DType::bfloat16);
+    return model(tokens);
+  }();
+  to(model, DType::bfloat16);
+  const double of_autocast = ratio(mixed, "logits.autocast"),
+               of_both = ratio(mixed, "logits.bfloat16"),
+               alone = ratio(model(tokens), "logits.bfloat16");
+  std::cout << "SHOWS: gpt2 on " << here() << ": the error of autocast is " << of_autocast
+            << " of that of PyTorch's autocast and " << of_both
+            << " of that of its bfloat16; of weights in bfloat16 " << alone << '\n';
+  CHECK(of_autocast <= 1);
+  CHECK(of_both <= 1);
+  CHECK(of_both > 0.2);  // it is bfloat16
+  // Both round after each op, which is the whole error: over 4,000 tokens this ratio is 1.002.
+  CHECK(alone <= 1.05);
+}
+
+TEST_CASE("gpt2: gradients are PyTorch's, with and without checkpoints", "[gpt2]") {
+  for (const bool recompute : {false, true}) {
+    gpt2::Config config = kSmall;
+    config.recompute = recompute;
+    const GPT2 model = loaded(config);
+    const Tensor loss = loss_of(model, run("tokens"));
+    CHECK(std::abs(loss.item<double>() - run("loss").item<double>()) < 1e-5);
+    loss.backward();
+    int compared = 0;
+    for (const auto& [name, p] : named_parameters(model)) {
+      CHECK(p.grad().defined());
+      if (!golden("run").contains("grad." + name)) continue;
+      INFO(name << (recompute ? ", recomputed" : ""));
+      ++compared;
+      const Tensor got = gpt2::detail::is_transposed(name) ? p.grad().t() : p.grad();
+      CHECK(apart(got, run("grad." + name)) < 1e-5);
+    }
+    CHECK(compared == 8);
+  }
+}
+
+TEST_CASE("gpt2: weights are saved as they were read", "[gpt2][io]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "model.safetensors";
+  save_safetensors(path, to_hugging_face(loaded()), {{"format", "pt"}});
+  const Safetensors saved = load_safetensors(path);
+  std::size_t weights = 0;
+  for (const auto& [name, t] : golden("model").tensors) {
+    if (name.ends_with(".attn.bias")) continue;
+    INFO(name);
+    ++weights;
+    CHECK_SAME_BITS(saved.at(name), t);
+  }
+  CHECK(weights == 4 + 12 * 2);
+  CHECK(saved.tensors.size() == weights);
+  // the head is the embedding
+  CHECK(parameters(loaded()).size() == weights);
+}
+
+TEST_CASE("gpt2: other names, and what is refused", "[gpt2][io][errors]") {
+  const StateDict& own = golden("model").tensors;
+  StateDict full;  // as GPT2LMHeadModel has them, in other dtypes
+  for (const auto& [name, t] : own) full.set("transformer." + name, t.to(DType::float16));
+  full.set("lm_head.weight", full.at("transformer.wte.weight"));
+  full.set("transformer.h.0.attn.masked_bias", tensor(-1e4));
+  GPT2 model(kSmall);
+  from_hugging_face(model, full);
+  CHECK_SAME_BITS(model.h[1].mlp.c_fc.weight.detach(),
+                  own.at("h.1.mlp.c_fc.weight").t().to(DType::float16).to(DType::float32));
+
+  const StateDict before = [&] { return to_hugging_face(clone(model)); }();
+  const auto with = [&](const std::function<void(StateDict&)>& change) {
+    StateDict file = full;
+    change(file);
+    return [&model, file] { from_hugging_face(model, file); };
+  };
+  const std::string start = "gpt2: expected the weights of a GPT-2 with 2 layers, got ";
+  refuses<ArgumentError>(start.c_str())({
+      {"no wpe.weight [20, 32]", with([](auto& f) { f.erase("transformer.wpe.weight"); })},
+      {"unexpected score.weight, no ln_f.bias [32]", with([](auto& f) {
+         f.erase("transformer.ln_f.bias");
+         f.set("score.weight", zeros({2}));
+       })},
+      {"unexpected transformer.h.2.ln_1.bias",
+       with([](auto& f) { f.set("transformer.h.2.ln_1.bias", zeros({32})); })},
+      {"a second wpe.weight", with([](auto& f) { f.set("wpe.weight", zeros({20, 32})); })},
+      {"transformer.h.0.attn.c_attn.weight [96, 32] instead of [32, 96]",
+       with([](auto& f) { f.set("transformer.h.0.attn.c_attn.weight", zeros({96, 32})); })},
+      {"transformer.ln_f.bias of int64",
+       with([](auto& f) { f.set("transformer.ln_f.bias", zeros({32}, {.dtype = DType::int64})); })},
+      {"a lm_head.weight that is not wte.weight",
+       with([](auto& f) { f.set("lm_head.weight", f.at("lm_head.weight") * 2); })},
+  });
+  for (const auto& [name, t] : to_hugging_face(model)) CHECK_SAME_BITS(t, before.at(name));
+
+  CHECK_THROWS_TEXT(ArgumentError, "gpt2: expected gpt2, medium, large, xl or tiny, got small",
+                    gpt2::config_of("small"));
+  CHECK_THROWS_TEXT(ArgumentError, "gpt2: expected a width that 3 heads divide, got 32",
+                    GPT2({.layers = 1, .width = 32, .heads = 3, .vocabulary = 2, .positions = 2}));
+  const GPT2 there = loaded();
+  CHECK_THROWS_TEXT(ShapeError, "gpt2: expected tokens [batch, n] with n <= 20, got [1, 21]",
+                    there(zeros({1, 21}, {.dtype = DType::int64})));
+}
+
+TEST_CASE("gpt2: a cache of keys and values changes no logits", "[gpt2]") {
+  const NoGrad guard;
+  const GPT2 model = loaded();
+  const Tensor tokens = run("tokens"), want = run("logits.float32");
+  for (const std::vector<std::int64_t>& parts :
+       {std::vector<std::int64_t>{10}, {4, 1, 1, 4}, {1, 9}, {9, 1}}) {
+    gpt2::Cache cache;
+    std::vector<Tensor> logits;
+    for (const std::int64_t n : parts)
+      logits.push_back(model(tokens.narrow(1, cache.tokens(), n), cache));
+    CHECK(cache.tokens() == 10);
+    CHECK_CLOSE(cat(logits, 1), want, (Tolerance{0, 1e-5}));
+    CHECK_THROWS_TEXT(ShapeError, "gpt2: expected tokens [batch, n] with n <= 10, got [2, 11]",
+                      model(zeros({2, 11}, {.dtype = DType::int64}), cache));
+  }
+}
+
+}  // namespace braid::test::on_device
