@@ -8,6 +8,10 @@ namespace {
 
 constexpr std::size_t kShownBytes = 64;
 
+constexpr char kHex[] = "0123456789abcdef";
+
+}  // namespace
+
 void append_utf8(std::string& out, std::uint32_t code) {
   const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
   if (code < 0x80) {
@@ -27,29 +31,33 @@ void append_utf8(std::string& out, std::uint32_t code) {
   }
 }
 
-constexpr char kHex[] = "0123456789abcdef";
-
-}  // namespace
+std::size_t first_utf8(std::string_view text, std::uint32_t& code) noexcept {
+  if (text.empty()) return 0;
+  const auto lead = static_cast<unsigned char>(text[0]);
+  std::size_t more = 0;
+  std::uint32_t least = 0;
+  code = lead;
+  if (lead < 0x80) more = 0;
+  else if (lead >= 0xc2 && lead < 0xe0) more = 1, code = lead & 0x1fu, least = 0x80;
+  else if (lead >= 0xe0 && lead < 0xf0) more = 2, code = lead & 0x0fu, least = 0x800;
+  else if (lead >= 0xf0 && lead < 0xf5) more = 3, code = lead & 0x07u, least = 0x10000;
+  else return 0;
+  if (more >= text.size()) return 0;
+  for (std::size_t k = 1; k <= more; ++k) {
+    const auto next = static_cast<unsigned char>(text[k]);
+    if ((next & 0xc0u) != 0x80u) return 0;
+    code = (code << 6) | (next & 0x3fu);
+  }
+  if (code < least || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return 0;
+  return more + 1;
+}
 
 bool is_utf8(std::string_view text) noexcept {
-  std::size_t i = 0;
-  while (i < text.size()) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    std::size_t more = 0;
-    std::uint32_t code = lead, least = 0;
-    if (lead < 0x80) more = 0;
-    else if (lead >= 0xc2 && lead < 0xe0) more = 1, code = lead & 0x1fu, least = 0x80;
-    else if (lead >= 0xe0 && lead < 0xf0) more = 2, code = lead & 0x0fu, least = 0x800;
-    else if (lead >= 0xf0 && lead < 0xf5) more = 3, code = lead & 0x07u, least = 0x10000;
-    else return false;
-    if (more >= text.size() - i) return false;  // i < size, so this does not underflow
-    for (std::size_t k = 1; k <= more; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xc0u) != 0x80u) return false;
-      code = (code << 6) | (next & 0x3fu);
-    }
-    if (code < least || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
-    i += more + 1;
+  std::uint32_t code = 0;
+  while (!text.empty()) {
+    const std::size_t bytes = first_utf8(text, code);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
   }
   return true;
 }

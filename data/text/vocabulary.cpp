@@ -2,11 +2,14 @@
 #include <utility>
 
 #include <braid/core/error.hpp>
-#include <braid/data/dataset.hpp>
 #include <braid/data/text.hpp>
+
+#include "text/tokens.hpp"
 
 namespace braid::data {
 namespace {
+
+using detail::checked_tokens;
 
 constexpr std::int64_t kUnknownId = 0, kEndOfLineId = 1;
 
@@ -24,21 +27,6 @@ template <class F> void for_each_word(std::string_view text, F f) {
     f(WordVocabulary::kEndOfLine);
     text.remove_prefix(std::min(newline + 1, text.size()));
   }
-}
-
-Tensor as_tensor(const std::vector<std::int64_t>& ids) {
-  Tensor tokens = make_tensor({static_cast<std::int64_t>(ids.size())}, DType::int64, Device());
-  std::copy(ids.begin(), ids.end(), tokens.data<std::int64_t>());
-  return tokens;
-}
-
-/// Returns the tokens in host memory. Throws IndexError unless each is in [0, size).
-std::vector<std::int64_t> checked_tokens(const char* op, const Tensor& tokens, std::int64_t size) {
-  if (tokens.dtype() != DType::int64)
-    throw DTypeError(str(op, ": expected tokens of int64, got ", tokens.dtype()));
-  std::vector<std::int64_t> ids = tokens.to_vector<std::int64_t>();
-  for (const std::int64_t id : ids) check_index(op, id, size);
-  return ids;
 }
 
 }  // namespace
@@ -85,7 +73,7 @@ const std::string& WordVocabulary::word(std::int64_t id) const {
 Tensor WordVocabulary::encode(std::string_view text) const {
   std::vector<std::int64_t> ids;
   for_each_word(text, [&](std::string_view word) { ids.push_back(id(word)); });
-  return as_tensor(ids);
+  return detail::as_tensor(ids);
 }
 
 std::string WordVocabulary::decode(const Tensor& tokens) const {

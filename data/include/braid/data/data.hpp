@@ -11,6 +11,7 @@
 /// Gradient  none: nothing here is recorded
 /// Throws    IoError for files that are missing or damaged, with path and offset; ShapeError and
 ///           DTypeError for items of different shapes or dtypes, with the leaf's path
+#include <braid/data/bpe.hpp>
 #include <braid/data/crop.hpp>
 #include <braid/data/dataset.hpp>
 #include <braid/data/idx.hpp>

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -7,12 +8,19 @@
 // next, so nothing recurses.
 namespace braid::io {
 
-/// True for well-formed UTF-8 (no overlong forms, no surrogates).
+/// Returns the length of the first character in bytes, and writes its code point. Returns 0 if the
+/// text is empty or does not start with well-formed UTF-8 (no overlong forms, no surrogates).
+[[nodiscard]] std::size_t first_utf8(std::string_view text, std::uint32_t& code) noexcept;
+
+/// Whether all characters are well-formed UTF-8.
 [[nodiscard]] bool is_utf8(std::string_view text) noexcept;
 
 /// Text of a file, for a message: in quotes, at most 64 bytes of it, everything but printable ASCII
 /// escaped.
 [[nodiscard]] std::string quoted(std::string_view text);
+
+/// Appends a character as UTF-8. code must be a code point, and no surrogate.
+void append_utf8(std::string& out, std::uint32_t code);
 
 /// Appends text in quotes, escaped as JSON requires. text must be UTF-8.
 void append_json_string(std::string& out, std::string_view text);
