@@ -10,7 +10,7 @@ import pathlib
 
 import regex
 
-HEAD = """// Written by make_unicode.py with regex {version}, which has Unicode 17: ranges of code points.
+HEAD = """// Written by make_unicode.py with regex {version} (Unicode 17): ranges of code points.
 #include "text/unicode.hpp"
 
 namespace braid::data::detail {{

@@ -1,4 +1,4 @@
-// Written by make_unicode.py with regex 2026.5.9, which has Unicode 17: ranges of code points.
+// Written by make_unicode.py with regex 2026.5.9 (Unicode 17): ranges of code points.
 #include "text/unicode.hpp"
 
 namespace braid::data::detail {

@@ -3,7 +3,7 @@
 // products differ: a file has them as [in, out], and nn::Linear as [out, in].
 #include <algorithm>
 
-#include "gpt2/model.hpp"
+#include "model.hpp"
 
 namespace gpt2 {
 
