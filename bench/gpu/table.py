@@ -14,6 +14,7 @@ import time
 import card
 import rows_host
 import rows_kernels
+import rows_models
 import rows_tensor_cores
 from library import Failure, Library
 from measure import Clock, Table
@@ -36,6 +37,7 @@ ROWS = {
     "G12": rows_host.g12,
     "G13": rows_host.g13,
     "G14": rows_host.g14,
+    "gpt2": rows_models.gpt2,
 }
 
 

@@ -98,9 +98,12 @@ bool run(Options o) {
   StateDict weights;
   if (!o.weights.empty()) {
     weights = load_safetensors(o.weights).tensors;
-    for (const char* name : {"wte.weight", "transformer.wte.weight"})
-      if (const Tensor* wte = weights.find(name); wte != nullptr && wte->dim() == 2)
-        config.vocabulary = wte->size(0);
+    for (const std::string prefix : {"", "transformer."}) {
+      const Tensor *wte = weights.find(prefix + "wte.weight"),
+                   *wpe = weights.find(prefix + "wpe.weight");
+      if (wte != nullptr && wte->dim() == 2) config.vocabulary = wte->size(0);
+      if (wpe != nullptr && wpe->dim() == 2) config.positions = wpe->size(0);
+    }
   } else if (o.config == "tiny") {
     config.vocabulary = bpe.size();
   }

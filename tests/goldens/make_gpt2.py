@@ -6,7 +6,8 @@
 model.safetensors has the names and layouts of Hugging Face's GPT2Model, as the files of the hub
 have them: products as [in, out], and the masks h.N.attn.bias, which are not weights.
 run.safetensors has tokens; the logits in float64, in float32, in bfloat16 (weights and
-activations), and with autocast; the loss; and gradients of the loss (computed in float64). Where
+activations), and with autocast; the loss; gradients of the loss (computed in float64); and the
+losses of some steps of training as docs/tutorials/gpt2/training.hpp takes them, in float64. Where
 the package transformers is installed, its GPT2LMHeadModel must compute the same. With --check, a
 file that Braid wrote must have the same names, shapes, dtypes and numbers, and transformers must
 load it.
@@ -23,6 +24,7 @@ from torch.nn import functional as F
 FOLDER = pathlib.Path(__file__).resolve().parent / "gpt2"
 LAYERS, WIDTH, HEADS, VOCABULARY, POSITIONS, EPS = 2, 32, 2, 257, 20, 1e-5
 BATCH, LENGTH = 2, 10
+STEPS, WARM_UP, LR = 8, 2, 1e-2
 GRADIENTS = ("wte.weight", "wpe.weight", "h.0.ln_1.weight", "h.0.attn.c_attn.weight",
              "h.0.attn.c_proj.weight", "h.1.ln_2.bias", "h.1.mlp.c_fc.bias", "ln_f.weight")
 
@@ -80,6 +82,28 @@ def loss_of(logits, tokens):
     return F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
 
 
+def train(weights, tokens):
+    """Returns the losses of steps with AdamW, a schedule and clipped gradients."""
+    p = {n: w.double().requires_grad_() for n, w in weights.items()}
+    groups = [{"params": [w for w in p.values() if w.dim() >= 2], "weight_decay": 0.1},
+              {"params": [w for w in p.values() if w.dim() < 2], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=LR, betas=(0.9, 0.95))
+    fall = STEPS - WARM_UP
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda t: (t + 1) / (WARM_UP + 1) if t < WARM_UP else
+        0.1 + 0.9 * (1 + math.cos(math.pi * min(1, (t - WARM_UP) / fall))) / 2)
+    losses = []
+    for _ in range(STEPS):
+        loss = loss_of(logits_of(p, tokens), tokens)
+        losses.append(loss.detach())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(p.values(), 1.0)
+        optimizer.step()
+        schedule.step()
+    return torch.stack(losses)
+
+
 def in_dtype(weights, dtype):
     return {name: w.to(dtype) for name, w in weights.items()}
 
@@ -128,6 +152,7 @@ def write():
     for name in ("bfloat16", "autocast", "float32"):
         apart = (run[f"logits.{name}"].double() - exact).norm() / exact.norm()
         print(f"PyTorch's {name}: ‖error‖ / ‖logits‖ = {apart.item():.3g}")
+    run["losses"] = train(weights, tokens)
     mask = torch.ones(POSITIONS, POSITIONS).tril().reshape(1, 1, POSITIONS, POSITIONS)
     masks = {f"h.{i}.attn.bias": mask.clone() for i in range(LAYERS)}
     FOLDER.mkdir(exist_ok=True)

@@ -30,8 +30,10 @@ loss() {
   tiny --train "$page" --batch 8 --context 32 "$@" | sed -n 's/^loss \([0-9.]*\) .*/\1/p'
 }
 whole=$(loss) parts=$(loss --accumulate 3) again=$(loss --recompute)
-[[ $whole == "$again" ]] && awk "BEGIN { exit !(($whole - $parts) ^ 2 < 1e-6) }" ||
+if [[ -z $whole || $whole != "$again" ]] ||
+  ! awk "BEGIN { exit !(($whole - $parts) ^ 2 < 1e-6) }"; then
   fail "expected the loss $whole, got $parts in parts and $again with checkpoints"
+fi
 
 # Tokens of 16 bits; the same seed gives the same text.
 for _ in $(seq 100); do printf 'a\0b\0'; done >"$folder/two.bin"

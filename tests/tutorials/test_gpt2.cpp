@@ -1,7 +1,8 @@
 // GPT-2 of the tutorial: the weights that goldens/make_gpt2.py wrote, and PyTorch's results.
 #include <iostream>
 
-#include "gpt2/model.hpp"
+#include "gpt2/generate.hpp"
+#include "gpt2/training.hpp"
 #include "gpt2/weights.hpp"
 #include "nn/refused.hpp"
 #include "support/on_device.hpp"
@@ -162,6 +163,65 @@ TEST_CASE("gpt2: other names, and what is refused", "[gpt2][io][errors]") {
   const GPT2 there = loaded();
   CHECK_THROWS_TEXT(ShapeError, "gpt2: expected tokens [batch, n] with n <= 20, got [1, 21]",
                     there(zeros({1, 21}, {.dtype = DType::int64})));
+}
+
+TEST_CASE("gpt2: training steps are PyTorch's, in parts and on several devices", "[gpt2]") {
+  const std::vector<double> want = golden("run").at("losses").to_vector<double>();
+  const Tensor tokens = run("tokens");
+  const std::int64_t n = tokens.size(1) - 1;
+  const data::NextToken batch{tokens.narrow(1, 0, n), tokens.narrow(1, 1, n)};
+  const std::vector<Device> here_and_there =
+      here() == there() ? std::vector{here()} : std::vector{here(), there()};
+  for (const bool autocast : {false, true})
+    for (const std::int64_t parts : {1, 2})
+      for (const std::vector<Device>& on : {std::vector{here()}, here_and_there}) {
+        CAPTURE(autocast, parts, on.size());
+        gpt2::Config config = kSmall;
+        config.recompute = parts == 2;
+        gpt2::Trainer trainer(loaded(config),
+                              {.lr = 1e-2,
+                               .steps = static_cast<std::int64_t>(want.size()),
+                               .warm_up = 2,
+                               .parts = parts,
+                               .autocast = autocast},
+                              on);
+        for (const double expected : want) {
+          const Tensor loss = trainer.step(batch);
+          CHECK(loss.dtype() == DType::float32);
+          CHECK(std::abs(loss.item<double>() - expected) < (autocast ? 0.05 : 1e-4) * expected);
+        }
+        for (const Tensor& p : parameters(trainer.model())) CHECK(p.dtype() == DType::float32);
+      }
+}
+
+TEST_CASE("gpt2: generated tokens are those of whole forwards", "[gpt2]") {
+  const NoGrad guard;
+  const GPT2 model = loaded();
+  const Tensor prompt = run("tokens")[0].narrow(0, 0, 3);
+  // 20 positions: after them it goes on with the last 10 tokens
+  const Tensor got = gpt2::generate(model, prompt, {.length = 30, .temperature = 0});
+  Tensor all = prompt.unsqueeze(0), seen = all;
+  for (int i = 0; i < 30; ++i) {
+    if (seen.size(1) > 20) seen = all.narrow(1, all.size(1) - 10, 10);
+    const Tensor next = model(seen).select(1, -1).argmax(1, true);
+    all = cat({all, next}, 1);
+    seen = cat({seen, next}, 1);
+  }
+  CHECK_SAME_BITS(got, all[0].narrow(0, 3, 30));
+
+  const std::int64_t first = got[0].item<std::int64_t>();
+  CHECK(gpt2::generate(model, prompt, {.length = 9, .temperature = 0, .end = first}).numel() == 1);
+  CHECK(gpt2::generate(model, prompt, {.length = 9, .temperature = 5, .vocabulary = 7})
+            .max()
+            .item<std::int64_t>() < 7);
+  manual_seed(1);
+  const gpt2::GenerateOptions warm{.length = 12, .temperature = 2, .top_k = 257};
+  const Tensor once = gpt2::generate(model, prompt, warm);
+  CHECK(!equal(once, gpt2::generate(model, prompt, warm)));
+  manual_seed(1);
+  CHECK_SAME_BITS(once, gpt2::generate(model, prompt, warm));
+  CHECK_THROWS_TEXT(ArgumentError, "gpt2: expected a prompt of one token or more, got [0]",
+                    gpt2::generate(model, prompt.narrow(0, 0, 0), {}));
 }
 
 TEST_CASE("gpt2: a cache of keys and values changes no logits", "[gpt2]") {

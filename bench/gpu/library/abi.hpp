@@ -36,6 +36,9 @@ struct Work {
 /// operands is wrong.
 [[nodiscard]] Work make_work(const std::string& kind,
                              const std::vector<std::vector<braid::Tensor>>& sets);
+/// Returns a training step of a GPT-2, for make_work.
+[[nodiscard]] Work gpt2_step(const std::vector<braid::Tensor>& operands, const std::string& config,
+                             std::int64_t context);
 /// Returns the time in us of a direct call of the CUDA runtime on `bytes` bytes: the mean of
 /// `count` repetitions (`copy`: the median). Throws ArgumentError for an unknown name.
 [[nodiscard]] double time_call(const std::string& what, std::size_t bytes, int count);

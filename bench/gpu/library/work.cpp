@@ -166,6 +166,8 @@ const Entry kEntries[] = {
     {"conv1", 2, [](const Sets& s) { return convolve(s, 0); }},
     {"conv3", 2, [](const Sets& s) { return convolve(s, 1); }},
     {"sgd_step", 0, [](const Sets&) { return sgd_step(); }},
+    {"gpt2_step", 3, [](const Sets& s) { return gpt2_step(s[0], "gpt2", 1024); }},
+    {"gpt2_tiny_step", 3, [](const Sets& s) { return gpt2_step(s[0], "tiny", 8); }},
     {"copy", 1, copy_within},
     {"add", 2, [](const Sets& s) { return forward(s, [](const auto& t) { return t[0] + t[1]; }); }},
     {"scale", 1,

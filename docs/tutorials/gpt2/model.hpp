@@ -158,10 +158,7 @@ struct WithLoss : nn::Module {
   GPT2 transformer;
   explicit WithLoss(GPT2&& model) : transformer(std::move(model)) {}
   LossSum operator()(const Tensor& input, const Tensor& target) const {
-    const Tensor logits = transformer(input).flatten(0, 1);
-    // The loss computes 16-bit logits in float32; Autocast would first store them as float32.
-    const Autocast as_they_are(DType::bfloat16, false);
-    return cross_entropy(sum_and_count, logits, target.flatten());
+    return cross_entropy(sum_and_count, transformer(input).flatten(0, 1), target.flatten());
   }
   BRAID_FIELDS(transformer)
 };

@@ -15,11 +15,13 @@ struct TrainerOptions {
   bool autocast = false;   ///< products in bfloat16; weights, gradients and sums stay float32
 };
 
-/// A model over all devices of the best kind, with its optimizer.
+/// A model with its optimizer, over all devices of the best kind or those of a list.
 class Trainer {
  public:
-  Trainer(GPT2&& model, const TrainerOptions& options)
-      : model_(placed(std::move(model))),
+  Trainer(GPT2&& model, const TrainerOptions& options,
+          const parallel::DeviceList& on = devices(best_device().type()))
+      : device_(on.list().at(0)),
+        model_(placed(std::move(model), on)),
         options_(options),
         parameters_(parameters(model_)),
         optimizer_(groups(parameters_, options)),
@@ -61,9 +63,9 @@ class Trainer {
   [[nodiscard]] optim::LambdaSchedule& schedule() noexcept { return schedule_; }
 
  private:
-  static parallel::DataParallel<WithLoss> placed(GPT2&& model) {
-    to(model, best_device());
-    return parallel::DataParallel(WithLoss(std::move(model)));
+  static parallel::DataParallel<WithLoss> placed(GPT2&& model, const parallel::DeviceList& on) {
+    to(model, on.list().at(0));
+    return parallel::DataParallel(WithLoss(std::move(model)), on);
   }
   static std::vector<optim::AdamW::Group> groups(const std::vector<Tensor>& all,
                                                  const TrainerOptions& o) {
@@ -83,12 +85,11 @@ class Trainer {
     }};
   }
   [[nodiscard]] Tensor sum_of(const data::NextToken& batch) const {
-    return parallel::total(
-               model_.replicas(batch.input.to(best_device()), batch.target.to(best_device())),
-               best_device())
-        .sum;
+    const auto parts = model_.replicas(batch.input.to(device_), batch.target.to(device_));
+    return parallel::total(parts, device_).sum;
   }
 
+  Device device_;
   parallel::DataParallel<WithLoss> model_;
   TrainerOptions options_;
   std::vector<Tensor> parameters_;
