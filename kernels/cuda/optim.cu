@@ -1,7 +1,7 @@
 #include <braid/core/internal/kernel_args/optim.hpp>
 
+#include "cuda/device/item_lists.cuh"
 #include "cuda/device/math.cuh"
-#include "cuda/device/run.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
@@ -11,18 +11,6 @@
 // Each optimizer is one functor of an element; the iteration is shared. The rarely used optimizers
 // share one kernel, which selects among them at run time.
 namespace braid::cuda {
-
-// per launch: the kernel's arguments stay under 4 KiB, and under the 32 764 bytes that CUDA allows
-// from 12.1 on
-inline constexpr int kFewItems = 60, kManyItems = 540;
-inline constexpr std::int64_t kStepTile = 2048;  // elements
-
-template <int N> struct StepItems {
-  OptimItem item[N];
-  std::int64_t first_tile[N];
-  std::int64_t tiles;
-  int count;
-};
 
 /// The state that a step reads and writes besides the parameters and the gradients.
 struct StepState {
@@ -38,11 +26,12 @@ template <class T> struct StepMemory {
   T* s;
 };
 
-/// Calls step(p, g, m, v, s) for N neighbouring elements. They are held in their stored type: a
-/// pack of 16-bit numbers takes four registers, not eight.
+/// Calls step(p, g, m, v, s) for N neighbouring elements, where g is the gradient times `factor`,
+/// rounded as if it were stored. They are held in their stored type: a pack of 16-bit numbers takes
+/// four registers, not eight.
 template <class E, int N, class F>
 BRAID_DEVICE void step_pack(const StepMemory<typename E::T>& at, int i, const StepState& state,
-                            const F& step) {
+                            typename E::A factor, const F& step) {
   using A = typename E::A;
   Pack<typename E::T, N> p = load_pack<N>(at.p + i), m = {}, v = {}, s = {};
   const auto g = load_pack<N>(at.g + i);
@@ -53,7 +42,8 @@ BRAID_DEVICE void step_pack(const StepMemory<typename E::T>& at, int i, const St
   for (int k = 0; k < N; ++k) {
     A value = E::load(p.v[k]), mean = E::load(m.v[k]), square = E::load(v.v[k]),
       third = E::load(s.v[k]);
-    step(value, E::load(g.v[k]), mean, square, third);
+    const A gradient = E::load(E::store(multiply(E::load(g.v[k]), factor)));
+    step(value, gradient, mean, square, third);
     p.v[k] = E::store(value), m.v[k] = E::store(mean), v.v[k] = E::store(square),
     s.v[k] = E::store(third);
   }
@@ -65,19 +55,16 @@ BRAID_DEVICE void step_pack(const StepMemory<typename E::T>& at, int i, const St
 
 /// Calls step for this thread's elements, in packs of 16 bytes where an item's memory is aligned.
 template <class E, int N, class F>
-BRAID_DEVICE void for_items(const StepItems<N>& items, const StepState& state, F step) {
+BRAID_DEVICE void for_items(const StepItems<N>& items, const typename E::A* grad_factor,
+                            const StepState& state, F step) {
   using T = typename E::T;
+  const typename E::A factor = grad_factor ? *grad_factor : typename E::A(1);  // changes no number
   constexpr int width = kWidest<T>;
   for (std::int64_t tile = blockIdx.x; tile < items.tiles; tile += gridDim.x) {
-    int low = 0;  // the last item that starts at or before the tile
-    for (int high = items.count; high - low > 1;) {
-      const int middle = (low + high) / 2;
-      if (items.first_tile[middle] <= tile) low = middle;
-      else high = middle;
-    }
-    const OptimItem& item = items.item[low];
-    const std::int64_t begin = (tile - items.first_tile[low]) * kStepTile, left = item.n - begin;
-    const int count = static_cast<int>(left < kStepTile ? left : kStepTile);
+    const TileOfItem part = tile_of(items, tile);
+    const OptimItem& item = *part.item;
+    const std::int64_t begin = part.begin;
+    const int count = part.count;
     const StepMemory<T> at{static_cast<T*>(item.p) + begin, static_cast<const T*>(item.g) + begin,
                            static_cast<T*>(item.m) + begin, static_cast<T*>(item.v) + begin,
                            static_cast<T*>(item.s) + begin};
@@ -88,10 +75,10 @@ BRAID_DEVICE void for_items(const StepItems<N>& items, const StepState& state, F
     const int packed = aligned ? count / width * width : 0;
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x) * width; i < packed; i += kThreads * width)
-      step_pack<E, width>(at, i, state, step);
+      step_pack<E, width>(at, i, state, factor, step);
 #pragma unroll 1
     for (int i = packed + static_cast<int>(threadIdx.x); i < count; i += kThreads)
-      step_pack<E, 1>(at, i, state, step);
+      step_pack<E, 1>(at, i, state, factor, step);
   }
 }
 
@@ -251,38 +238,19 @@ template <class A> struct Rare {
 };
 
 template <class E, int N>
-__global__ void __launch_bounds__(kThreads) sgd_step(StepItems<N> items, Sgd<typename E::A> step) {
-  for_items<E>(items, step.state(), step);
+__global__ void __launch_bounds__(kThreads)
+    sgd_step(StepItems<N> items, const typename E::A* factor, Sgd<typename E::A> step) {
+  for_items<E>(items, factor, step.state(), step);
 }
 template <class E, int N>
 __global__ void __launch_bounds__(kThreads)
-    adam_step(StepItems<N> items, Adam<typename E::A> step) {
-  for_items<E>(items, step.state(), step);
+    adam_step(StepItems<N> items, const typename E::A* factor, Adam<typename E::A> step) {
+  for_items<E>(items, factor, step.state(), step);
 }
 template <class E>
 __global__ void __launch_bounds__(kThreads)
-    rare_step(StepItems<kFewItems> items, Rare<typename E::A> step) {
-  for_items<E>(items, step.state(), step);
-}
-
-/// Calls launch(items) for each N items that are not empty.
-template <int N, class F> void in_lists_of(const OptimItem* list, std::int64_t count, F launch) {
-  StepItems<N> items{};
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (list[i].n <= 0) continue;
-    items.item[items.count] = list[i];
-    items.first_tile[items.count] = items.tiles;
-    items.tiles += (list[i].n - 1) / kStepTile + 1;
-    if (++items.count < N) continue;
-    launch(items);
-    items.tiles = 0, items.count = 0;
-  }
-  if (items.count > 0) launch(items);
-}
-/// One launch for up to kManyItems items.
-template <class F> void in_lists(const OptimItem* list, std::int64_t count, F launch) {
-  if (count <= kFewItems) in_lists_of<kFewItems>(list, count, launch);
-  else in_lists_of<kManyItems>(list, count, launch);
+    rare_step(StepItems<kFewItems> items, const typename E::A* factor, Rare<typename E::A> step) {
+  for_items<E>(items, factor, step.state(), step);
 }
 
 void sgd(const SgdArgs& args, Stream& stream) {
@@ -290,7 +258,8 @@ void sgd(const SgdArgs& args, Stream& stream) {
   (void)with_floating(args.dtype, [&]<class E>() {
     const Sgd<typename E::A> step(args);
     in_lists(args.items, args.count, [&]<int N>(const StepItems<N>& items) {
-      run("sgd", sgd_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items, step);
+      run("sgd", sgd_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items,
+          static_cast<const typename E::A*>(args.grad_factor), step);
     });
   });
 }
@@ -300,7 +269,8 @@ void adam(const AdamArgs& args, Stream& stream) {
   (void)with_floating(args.dtype, [&]<class E>() {
     const Adam<typename E::A> step(args);
     in_lists(args.items, args.count, [&]<int N>(const StepItems<N>& items) {
-      run("adam", adam_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items, step);
+      run("adam", adam_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items,
+          static_cast<const typename E::A*>(args.grad_factor), step);
     });
   });
 }
@@ -313,7 +283,8 @@ void rare(const char* name, const Args& args, Stream& stream, Put put) {
     Rare<typename E::A> step{};
     put(step);
     in_lists_of<kFewItems>(args.items, args.count, [&](const StepItems<kFewItems>& items) {
-      run(name, rare_step<E>, blocks_for(items.tiles, 1), kThreads, stream, items, step);
+      run(name, rare_step<E>, blocks_for(items.tiles, 1), kThreads, stream, items,
+          static_cast<const typename E::A*>(args.grad_factor), step);
     });
   });
 }

@@ -1,29 +1,19 @@
+#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <optional>
+#include <utility>
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/kernel_args/optim.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
-#include <braid/core/ops/reduce.hpp>
 #include <braid/nn/optim/clip.hpp>
 
 namespace braid::optim {
 namespace {
-
-/// Returns the p-norm of one tensor's elements, as a scalar.
-Tensor norm_of(const Tensor& x, double p) {
-  const Tensor wide = size_of(x.dtype()) == 2 ? x.to(DType::float32) : x;
-  if (x.numel() == 0) return zeros({}, {.device = wide.device(), .dtype = wide.dtype()});
-  if (std::isinf(p)) return max(abs(wide));
-  if (p == 2) return sqrt(sum(square(wide)));
-  if (p == 1) return sum(abs(wide));
-  if (p == 0)
-    return sum(
-        ne(wide, zeros({}, {.device = wide.device(), .dtype = wide.dtype()})).to(wide.dtype()));
-  return pow(sum(pow(abs(wide), p)), 1 / p);
-}
 
 std::vector<Tensor> gradients_of(const char* name, std::span<const Tensor> parameters) {
   std::vector<Tensor> list;
@@ -36,11 +26,47 @@ std::vector<Tensor> gradients_of(const char* name, std::span<const Tensor> param
   return list;
 }
 
-Tensor total_norm(const char* name, std::span<const Tensor> tensors, double p,
-                  bool error_if_nonfinite) {
+/// A dtype's statistics are never 16-bit.
+DType wide(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
+
+/// Tensors of one device and dtype, as the items of a kernel call.
+struct List {
+  Device device;
+  DType dtype;
+  std::vector<OptimItem> items;
+
+  [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(items.size()); }
+};
+/// Each list has the tensors of one device and dtype, which must be contiguous.
+std::vector<List> lists_of(std::span<const Tensor> tensors) {
+  std::vector<List> lists;
+  for (const Tensor& t : tensors) {
+    auto found = std::ranges::find_if(lists, [&](const List& list) {
+      return list.device == t.device() && list.dtype == t.dtype();
+    });
+    if (found == lists.end()) found = lists.insert(found, {t.device(), t.dtype(), {}});
+    found->items.push_back({t.id()->data(), nullptr, nullptr, nullptr, t.numel()});
+  }
+  return lists;
+}
+
+/// The norm, and the factor if there is a max_norm.
+GradClip norm_of(const char* name, const List& list, double p, std::optional<double> max_norm) {
+  const FactoryOptions like{.device = list.device, .dtype = wide(list.dtype)};
+  const GradClip made{empty({}, like), max_norm ? empty({}, like) : Tensor()};
+  launch(name, list.device, &KernelTable::total_norm,
+         TotalNormArgs{list.dtype, list.items.data(), list.count(), p, made.norm.id()->data(),
+                       max_norm.value_or(0), max_norm ? made.factor.id()->data() : nullptr});
+  return made;
+}
+
+GradClip total_norm(const char* name, std::span<const Tensor> tensors, double p,
+                    std::optional<double> max_norm, bool error_if_nonfinite) {
+  if (max_norm && !(*max_norm >= 0))
+    throw ArgumentError(str(name, ": expected max_norm >= 0, got ", *max_norm));
   if (!(p >= 0)) throw ArgumentError(str(name, ": expected norm_type >= 0, got ", p));
   const NoGrad guard;
-  std::vector<Tensor> norms;
+  std::vector<Tensor> dense;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].defined())
       throw ArgumentError(
@@ -48,37 +74,82 @@ Tensor total_norm(const char* name, std::span<const Tensor> tensors, double p,
     if (!is_floating(tensors[i].dtype()))
       throw DTypeError(str(name, ": expected floating point tensors, got ", tensors[i].dtype(),
                            " at position ", i));
-    const Tensor norm = norm_of(tensors[i], p);
-    norms.push_back(norms.empty() ? norm : norm.to(norms[0].device(), norms[0].dtype()));
+    dense.push_back(tensors[i].detach().contiguous());
   }
-  if (norms.empty()) return zeros({});
-  // The total norm is the norm of the norms; for p = 0 (the number of non-zeros) it is their sum.
-  const Tensor all = stack(norms), total = p == 0 ? sum(all) : norm_of(all, p);
-  if (error_if_nonfinite && !std::isfinite(total.item<double>()))
-    throw ArgumentError(
-        str(name, ": expected a finite total norm of order ", p, ", got ", total.item<double>()));
+  if (dense.empty()) return {zeros({}), ones({})};
+  const std::vector<List> lists = lists_of(dense);
+  GradClip total;
+  if (lists.size() == 1) {
+    total = norm_of(name, lists[0], p, max_norm);
+  } else {
+    // The total norm is the norm of the norms; for p = 0 (the number of non-zeros) it is their sum.
+    std::vector<Tensor> norms;
+    for (const List& list : lists) {
+      const Tensor norm = norm_of(name, list, p, {}).norm;
+      norms.push_back(norms.empty() ? norm : norm.to(norms[0].device(), norms[0].dtype()));
+    }
+    const std::vector<Tensor> all{stack(norms)};
+    total = norm_of(name, lists_of(all)[0], p == 0 ? 1 : p, max_norm);
+  }
+  if (error_if_nonfinite && !std::isfinite(total.norm.item<double>()))
+    throw ArgumentError(str(name, ": expected a finite total norm of order ", p, ", got ",
+                            total.norm.item<double>()));
   return total;
+}
+
+/// True if two of the tensors share memory: one kernel call must not change both.
+bool share_memory(std::span<const Tensor> tensors) {
+  std::vector<std::pair<const char*, const char*>> ranges;
+  for (const Tensor& t : tensors) {
+    if (t.numel() == 0) continue;
+    const char* const begin = static_cast<const char*>(t.id()->data());
+    ranges.emplace_back(begin, begin + t.numel() * static_cast<std::int64_t>(size_of(t.dtype())));
+  }
+  std::ranges::sort(ranges);
+  for (std::size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].first < ranges[i - 1].second) return true;
+  return false;
+}
+
+/// Multiplies tensors in place, in one kernel call for each device and dtype. Tensors that are not
+/// contiguous or that share memory are multiplied one after the other.
+void scale(const char* name, std::span<const Tensor> tensors, const Tensor& factor) {
+  std::vector<Tensor> together, single;
+  for (const Tensor& t : tensors) (t.is_contiguous() ? together : single).push_back(t);
+  if (share_memory(together)) single.assign(tensors.begin(), tensors.end()), together.clear();
+  const std::vector<List> lists = lists_of(together);
+  std::vector<Tensor> factors, products;  // do everything that can fail first
+  for (const List& list : lists) factors.push_back(factor.to(list.device, wide(list.dtype)));
+  for (const Tensor& t : single) factors.push_back(factor.to(t.device(), wide(t.dtype())));
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    launch(name, lists[i].device, &KernelTable::scale_list,
+           ScaleListArgs{lists[i].dtype, lists[i].items.data(), lists[i].count(),
+                         factors[i].id()->data()});
+  for (const Tensor& t : together) t.impl()->storage->bump_version();
+  for (std::size_t i = 0; i < single.size(); ++i)
+    single[i].copy_(mul(single[i].to(wide(single[i].dtype())), factors[lists.size() + i]));
 }
 
 }  // namespace
 
 Tensor get_total_norm(std::span<const Tensor> tensors, double norm_type, bool error_if_nonfinite) {
-  return total_norm("get_total_norm", tensors, norm_type, error_if_nonfinite);
+  return total_norm("get_total_norm", tensors, norm_type, {}, error_if_nonfinite).norm;
+}
+
+GradClip clip_grad_norm(std::span<const Tensor> parameters, double max_norm, double norm_type,
+                        bool error_if_nonfinite) {
+  return total_norm("clip_grad_norm", gradients_of("clip_grad_norm", parameters), norm_type,
+                    max_norm, error_if_nonfinite);
 }
 
 Tensor clip_grad_norm_(std::span<const Tensor> parameters, double max_norm, double norm_type,
                        bool error_if_nonfinite) {
-  if (!(max_norm >= 0))
-    throw ArgumentError(str("clip_grad_norm_: expected max_norm >= 0, got ", max_norm));
-  const std::vector<Tensor> gradients = gradients_of("clip_grad_norm_", parameters);
+  const char* const name = "clip_grad_norm_";
+  const std::vector<Tensor> gradients = gradients_of(name, parameters);
+  const GradClip clip = total_norm(name, gradients, norm_type, max_norm, error_if_nonfinite);
   const NoGrad guard;
-  Tensor total = total_norm("clip_grad_norm_", gradients, norm_type, error_if_nonfinite);
-  const Tensor factor = minimum(max_norm / (total + 1e-6),
-                                ones({}, {.device = total.device(), .dtype = total.dtype()}));
-  std::vector<Tensor> factors;  // do everything that can fail first
-  for (const Tensor& g : gradients) factors.push_back(factor.to(g.device(), g.dtype()));
-  for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i].mul_(factors[i]);
-  return total;
+  scale(name, gradients, clip.factor);
+  return clip.norm;
 }
 
 void clip_grad_value_(std::span<const Tensor> parameters, double clip_value) {
@@ -97,6 +168,11 @@ void clip_grad_value_(std::span<const Tensor> parameters, double clip_value) {
 Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type,
                       bool error_if_nonfinite) {
   return get_total_norm(std::span<const Tensor>(tensors), norm_type, error_if_nonfinite);
+}
+GradClip clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
+                        bool error_if_nonfinite) {
+  return clip_grad_norm(std::span<const Tensor>(parameters), max_norm, norm_type,
+                        error_if_nonfinite);
 }
 Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
                        bool error_if_nonfinite) {

@@ -13,6 +13,7 @@ namespace detail {
 
 struct Update {
   std::span<const OptimItem> items;
+  const void* grad_factor = nullptr;  // as in kernel_args/optim.hpp
 };
 struct Updates {
   std::vector<OptimItem> all, of_batch;
@@ -31,6 +32,7 @@ template <class Args> Args step_args(DType dtype, const detail::Update& what) {
   args.dtype = dtype;
   args.items = what.items.data();
   args.count = static_cast<std::int64_t>(what.items.size());
+  args.grad_factor = what.grad_factor;
   return args;
 }
 

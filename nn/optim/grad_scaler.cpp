@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
-#include <braid/core/ops/reduce.hpp>
+#include <braid/nn/optim/clip.hpp>
 
 namespace braid::optim {
 namespace {
@@ -21,11 +22,12 @@ void check_scale(const char* what, double scale) {
 }
 
 /// True if no element of the tensors is infinite or NaN. Waits for their devices.
-bool all_finite(std::span<const Tensor> tensors) {
-  std::vector<Tensor> sums;  // 0, or NaN
-  for (const Tensor& t : tensors) sums.push_back(sum(mul(t, 0)));
-  return std::none_of(sums.begin(), sums.end(),
-                      [](const Tensor& t) { return std::isnan(t.item<double>()); });
+bool all_finite(std::vector<Tensor> tensors) {
+  // the norm's dtype, which is that of the first tensor, must hold every element
+  std::ranges::stable_partition(tensors,
+                                [](const Tensor& t) { return t.dtype() == DType::float64; });
+  return std::isfinite(
+      get_total_norm(tensors, std::numeric_limits<double>::infinity()).item<double>());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/ops/create.hpp>
+#include <braid/core/ops/elementwise.hpp>
 #include <braid/nn/internal/phases.hpp>
 #include <braid/nn/optim.hpp>
 
@@ -170,10 +171,32 @@ void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter, double
   state = nn::Buffer(made.contiguous());
 }
 
+/// Returns the prepared factor of gradients of a dtype, or null.
+const Tensor* Optimizer::factor_of(Device device, DType dtype) const noexcept {
+  for (const Tensor& made : factors_)
+    if (made.device() == device && (made.dtype() == DType::float64) == (dtype == DType::float64))
+      return &made;
+  return nullptr;
+}
+
+void Optimizer::prepare_step() { prepare(nullptr); }
+void Optimizer::prepare_step(const Tensor& grad_factor) {
+  if (!grad_factor.defined())
+    throw ArgumentError(str(name_, ": step: expected a defined grad_factor, got an undefined one"));
+  if (!is_floating(grad_factor.dtype()))
+    throw DTypeError(
+        str(name_, ": step: expected a floating point grad_factor, got ", grad_factor.dtype()));
+  if (grad_factor.numel() != 1)
+    throw ShapeError(str(name_, ": step: expected a grad_factor of one element, got shape ",
+                         grad_factor.shape()));
+  prepare(&grad_factor);
+}
+
 /// Checks everything and fills updates_. Writes nothing except state tensors that were not visible
 /// before. If it throws, nothing is prepared.
-void Optimizer::prepare_step() try {
+void Optimizer::prepare(const Tensor* grad_factor) try {
   updates_->all.clear();
+  factors_.clear();
   batches_.clear();
   updated_.clear();
   dense_.clear();
@@ -225,6 +248,11 @@ void Optimizer::prepare_step() try {
       item.g = dense.grad.impl()->data();
       dense_.push_back(std::move(dense));
     }
+    if (grad_factor && !factor_of(p.device, p.dtype)) {
+      const NoGrad guard;
+      const DType wide = p.dtype == DType::float64 ? DType::float64 : DType::float32;
+      factors_.push_back(grad_factor->detach().to(p.device, wide).contiguous());
+    }
     updates_->all.push_back(item);
     batches_.push_back(batch);
     updated_.push_back(i);
@@ -234,6 +262,7 @@ void Optimizer::prepare_step() try {
   updates_->all.clear();
   dense_.clear();
   computed_.clear();
+  factors_.clear();
   throw;
 }
 
@@ -249,8 +278,10 @@ void Optimizer::compute_all() {
     const auto state = [&](std::size_t k) {
       return keeps(group_of_[i], k) ? widened(state_[k][i]) : Tensor();
     };
-    Values values{widened(parameters_[i]), widened(parameters_[i].grad()), state(0), state(1),
-                  state(2)};
+    Tensor gradient = widened(parameters_[i].grad());
+    if (const Tensor* const factor = factor_of(parameters_[i].device(), dtype))
+      gradient = mul(gradient, factor->reshape({})).to(dtype).to(wide);
+    Values values{widened(parameters_[i]), gradient, state(0), state(1), state(2)};
     compute(values, group_of_[i], steps[i] + 1);
     Computed& computed = computed_.emplace_back(Computed{i, values.p.to(dtype), {}});
     const Tensor* const states[] = {&values.m, &values.v, &values.s};
@@ -272,8 +303,12 @@ void Optimizer::write_computed() {
 /// Calls update() once for each batch, with its parameters in order.
 void Optimizer::update_batches() {
   const std::vector<OptimItem>& items = updates_->all;
+  const auto update_all = [&](const Batch& batch, std::span<const OptimItem> list) {
+    const Tensor* const factor = factor_of(batch.device, batch.dtype);
+    update(batch, {list, factor ? factor->impl()->data() : nullptr});
+  };
   if (one_batch_) {
-    update(batches_.front(), {items});
+    update_all(batches_.front(), items);
     return;
   }
   std::vector<OptimItem>& of_batch = updates_->of_batch;
@@ -286,13 +321,22 @@ void Optimizer::update_batches() {
       done_[i] = 1;
       of_batch.push_back(items[i]);
     }
-    update(batches_[begin], {of_batch});
+    update_all(batches_[begin], of_batch);
   }
 }
 
 void Optimizer::step() {
   const trace::Span span("optimizer", nn::detail::kOptimizerPhase, parameters_.front().device());
   prepare_step();
+  finish_step_or_warn();
+}
+void Optimizer::step(const Tensor& grad_factor) {
+  const trace::Span span("optimizer", nn::detail::kOptimizerPhase, parameters_.front().device());
+  prepare_step(grad_factor);
+  finish_step_or_warn();
+}
+
+void Optimizer::finish_step_or_warn() {
   if (updates_->all.empty() && !warned_) warn_of_no_gradient();
   finish_step();
 }
@@ -320,6 +364,7 @@ void Optimizer::finish_step() {
     dense.parameter.copy_(dense.copy);
   }
   dense_.clear();
+  factors_.clear();
   auto* steps = static_cast<std::int64_t*>(steps_.impl()->data());
   for (const std::size_t i : updated_) {
     parameters_[i].impl()->storage->bump_version();

@@ -61,6 +61,9 @@ WIDTHS = [
      "of 16 bytes of a chunk's result, four are padding and not read"),
     (r"reduce_\w+<.*", {"load"}),
     (r"(sgd|adam|rare)_step<.*", {"load", "store"}),
+    (r"norm_parts<.*", {"load"}),
+    (r"norm_of_parts<.*", "one block reads at most 2,048 parts of each launch"),
+    (r"scale_items<.*", {"load", "store"}),
     (r"random_.*", {"store"}),
     (r"rnn_step.*",
      "a thread has one cell: a step is small, and comes out of the caches from the product "

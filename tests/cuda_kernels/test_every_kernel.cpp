@@ -75,6 +75,8 @@ TEST_CASE("rows, losses, optimizers, activations and sums agree between the CPU 
   BRAID_AGREE(mse_backward)
   BRAID_AGREE(sgd)
   BRAID_AGREE(adam)
+  BRAID_AGREE(total_norm)
+  BRAID_AGREE(scale_list)
   BRAID_AGREE(activation)
   BRAID_AGREE(reduce)
 #undef BRAID_AGREE

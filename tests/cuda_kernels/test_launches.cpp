@@ -70,6 +70,27 @@ TEST_CASE("cuda adam: hundreds of parameters in one launch", "[cuda_kernels][opt
     }
 }
 
+TEST_CASE("cuda total_norm: hundreds of tensors in two launches", "[cuda_kernels][optim]") {
+  NEEDS_DEVICE;
+  for (const std::int64_t count : {1, 61, 540, 541}) {
+    CAPTURE(count);
+    Buffer all(DType::float32, 16 * count), results(DType::float32, 2);
+    all.pattern(1);
+    std::vector<braid::OptimItem> items;
+    for (std::int64_t i = 0; i < count; ++i)
+      items.push_back({static_cast<float*>(all.data()) + 16 * i, nullptr, nullptr, nullptr, 16});
+    float* const result = static_cast<float*>(results.data());
+    stream().synchronize();
+    const auto before = braid::simt::stats().grids;
+    kernels().total_norm({DType::float32, items.data(), count, 2, result, 1, result + 1}, stream());
+    stream().synchronize();
+    CHECK(braid::simt::stats().grids - before == (count == 541 ? 3u : 2u));
+    kernels().scale_list({DType::float32, items.data(), count, result + 1}, stream());
+    stream().synchronize();
+    CHECK(braid::simt::stats().grids - before == (count == 541 ? 5u : 3u));
+  }
+}
+
 TEST_CASE("cuda norm: rows that fit in registers are read once in backward",
           "[cuda_kernels][norm]") {
   NEEDS_DEVICE;

@@ -35,11 +35,13 @@ bool skips(const Sizes& sizes, int options) {
 }
 
 using Items = std::vector<braid::OptimItem>;
-/// Calls the kernel with the items, their count and the dtype.
-using Step = std::function<void(const Place& p, const braid::OptimItem* items, std::int64_t count)>;
+/// Calls the kernel with the items, their count and the gradient's factor on the device, or null.
+using Step = std::function<void(const Place& p, const braid::OptimItem* items, std::int64_t count,
+                                const void* factor)>;
 /// Returns the errors of p, m, v, s, in roundings, from p, g, m, v, s before the step.
 using OfItem = std::function<std::array<double, 4>(double, double, double, double, double)>;
 
+/// With a shift the gradient has a factor, whose product is exact.
 Call optimizer(std::string name, const Sizes& sizes, std::int64_t shift, Step step,
                OfItem of_item) {
   Call call;
@@ -53,22 +55,25 @@ Call optimizer(std::string name, const Sizes& sizes, std::int64_t shift, Step st
     // small, so that s² stays below v
     call.operands.push_back(out(random(n, seed++, -0.05, 0.05), shift));
   }
-  call.run = [sizes, step = std::move(step)](const Place& p) {
+  call.operands.push_back(in(Numbers{0.5}, 0, statistics));
+  call.run = [sizes, shift, step = std::move(step)](const Place& p) {
     Items items;
     for (std::size_t k = 0; k < sizes.size(); ++k)
       items.push_back({p[5 * k], p[5 * k + 1], p[5 * k + 2], p[5 * k + 3], sizes[k], p[5 * k + 4]});
-    step(p, items.data(), static_cast<std::int64_t>(items.size()));
+    step(p, items.data(), static_cast<std::int64_t>(items.size()),
+         shift == 0 ? nullptr : p[5 * sizes.size()]);
   };
-  call.bound = [before = call.operands, of_item = std::move(of_item)](DType t, const Values& v) {
+  call.bound = [before = call.operands, shift, of_item = std::move(of_item)](DType t,
+                                                                             const Values& v) {
     Values bounds;
-    for (std::size_t k = 0; k < v.size(); k += 5) {
+    for (std::size_t k = 0; k + 1 < v.size(); k += 5) {
       const std::int64_t n = v[k].size();
       Values of(4, Numbers(n));
       constexpr std::size_t outputs[] = {0, 2, 3, 4};
       for (std::int64_t i = 0; i < n; ++i) {
         const auto roundings =
-            of_item(before[k].numbers[i], before[k + 1].numbers[i], before[k + 2].numbers[i],
-                    before[k + 3].numbers[i], before[k + 4].numbers[i]);
+            of_item(before[k].numbers[i], before[k + 1].numbers[i] * (shift == 0 ? 1 : 0.5),
+                    before[k + 2].numbers[i], before[k + 3].numbers[i], before[k + 4].numbers[i]);
         for (std::size_t j = 0; j < 4; ++j)
           of[j][i] = rounding(t) * roundings[j] + last(t, v[k + outputs[j]][i]);
       }
@@ -90,9 +95,10 @@ std::vector<Call> calls_of_sgd(DType) {
                  nesterov = momentum && (options & 4) != 0, maximize = (options & 8) != 0;
       list.push_back(optimizer(
           braid::str("sgd, options ", options), sizes, options % 2,
-          [=](const Place& p, const braid::OptimItem* items, std::int64_t count) {
+          [=](const Place& p, const braid::OptimItem* items, std::int64_t count,
+              const void* factor) {
             p.table.sgd({p.t, items, count, 0.1, momentum ? 0.9 : 0, nesterov ? 0 : 0.25, 0.125,
-                         nesterov, maximize, first},
+                         nesterov, maximize, first, factor},
                         p.stream);
           },
           [=](double p, double g, double m, double, double) {
@@ -113,9 +119,10 @@ std::vector<Call> calls_of_adam(DType) {
                    maximize = (options & 4) != 0;
         list.push_back(optimizer(
             braid::str("adam, step ", step, ", options ", options), sizes, step == 7,
-            [=](const Place& p, const braid::OptimItem* items, std::int64_t count) {
+            [=](const Place& p, const braid::OptimItem* items, std::int64_t count,
+                const void* factor) {
               p.table.adam({p.t, items, count, 0.01, 0.9, 0.75, 1e-4, 0.125, step, coupled, amsgrad,
-                            maximize},
+                            maximize, factor},
                            p.stream);
             },
             [=](double p, double g, double m, double v, double s) {
@@ -143,11 +150,12 @@ std::vector<Call> calls_of_rmsprop(DType) {
                  maximize = (options & 4) != 0;
       list.push_back(optimizer(
           braid::str("rmsprop, options ", options), sizes, options % 2,
-          [=](const Place& p, const braid::OptimItem* items, std::int64_t count) {
+          [=](const Place& p, const braid::OptimItem* items, std::int64_t count,
+              const void* factor) {
             const double eps = 0.5;  // large compared with the cancellation in v - s²
-            p.table.rmsprop(
-                {p.t, items, count, 0.01, 0.75, eps, 0.125, momentum ? 0.9 : 0, centered, maximize},
-                p.stream);
+            p.table.rmsprop({p.t, items, count, 0.01, 0.75, eps, 0.125, momentum ? 0.9 : 0,
+                             centered, maximize, factor},
+                            p.stream);
           },
           [=](double p, double g, double m, double v, double s) {
             const double d = std::fabs(g) + 0.125 * std::fabs(p),
@@ -176,8 +184,9 @@ std::vector<Call> calls_of_adagrad(DType) {
     for (const bool maximize : {false, true})
       list.push_back(optimizer(
           braid::str("adagrad, maximize ", maximize), sizes, maximize,
-          [=](const Place& p, const braid::OptimItem* items, std::int64_t count) {
-            p.table.adagrad({p.t, items, count, 0.1, 1e-4, 0.125, maximize}, p.stream);
+          [=](const Place& p, const braid::OptimItem* items, std::int64_t count,
+              const void* factor) {
+            p.table.adagrad({p.t, items, count, 0.1, 1e-4, 0.125, maximize, factor}, p.stream);
           },
           [=](double p, double g, double, double v, double) {
             const double d = std::fabs(g) + 0.125 * std::fabs(p),
@@ -198,8 +207,9 @@ std::vector<Call> calls_of_lion(DType) {
       if (!sizes.empty() && sizes[0] > 10000) continue;
       list.push_back(optimizer(
           braid::str("lion, maximize ", maximize), sizes, maximize,
-          [=](const Place& p, const braid::OptimItem* items, std::int64_t count) {
-            p.table.lion({p.t, items, count, 0.01, 0.9, 0.75, 0.125, maximize}, p.stream);
+          [=](const Place& p, const braid::OptimItem* items, std::int64_t count,
+              const void* factor) {
+            p.table.lion({p.t, items, count, 0.01, 0.9, 0.75, 0.125, maximize, factor}, p.stream);
           },
           [=](double p, double g, double m, double, double) {
             const double used = maximize ? -g : g, way = 0.9 * m + 0.1 * used,
@@ -209,6 +219,73 @@ std::vector<Call> calls_of_lion(DType) {
             return std::array<double, 4>{4 * std::fabs(p) + 0.02 + either,
                                          4 * (0.75 * std::fabs(m) + 0.25 * std::fabs(g)), 0, 0};
           }));
+    }
+  return list;
+}
+
+std::vector<Call> calls_of_total_norm(DType) {
+  std::vector<Call> list;
+  for (const Sizes& sizes : size_lists())
+    for (const double order : {2.0, 1.0, kInf, 0.0, 3.0, 0.5}) {
+      const bool with_factor = order != 1, shifted = order == kInf || order == 2;
+      Call call;
+      call.name = braid::str("total norm of order ", order, ", ", sizes.size(), " parameters");
+      call.operands.push_back(out(Numbers{7}, 0, statistics));
+      call.operands.push_back(out(Numbers{7}, 0, statistics));
+      std::uint64_t seed = 1;
+      std::int64_t all = 0;
+      for (const std::int64_t n : sizes) {
+        Numbers values = random(n, seed++);
+        for (std::int64_t i = 0; i < n; i += 3) values[i] = 0;
+        call.operands.push_back(in(std::move(values), shifted ? 1 : 0)), all += n;
+      }
+      const double max_norm = sizes.size() == 4 ? 1e9 : 0.5;
+      call.run = [=](const Place& p) {
+        Items items;
+        for (std::size_t k = 0; k < sizes.size(); ++k)
+          items.push_back({p[k + 2], nullptr, nullptr, nullptr, sizes[k]});
+        p.table.total_norm({p.t, items.data(), static_cast<std::int64_t>(items.size()), order, p[0],
+                            max_norm, with_factor ? p[1] : nullptr},
+                           p.stream);
+      };
+      call.bound = [=](DType t, const Values& v) {
+        // the relative error of a term (pow: 4 ULP) and of the sum, then the root
+        const double of_sum = rounding(t) * (log2_up(all) + 12),
+                     of_norm = (order == 0.5 ? 2 : 1) * of_sum + 8 * rounding(t);
+        return Values{Numbers{of_norm * v[0][0]}, Numbers{(of_norm + 4 * rounding(t)) * v[1][0]}};
+      };
+      list.push_back(std::move(call));
+    }
+  return list;
+}
+
+std::vector<Call> calls_of_scale_list(DType) {
+  std::vector<Call> list;
+  for (const Sizes& sizes : size_lists())
+    for (const double factor : {0.3, 1.0}) {
+      Call call;
+      call.name = braid::str("scale by ", factor, ", ", sizes.size(), " parameters");
+      call.operands.push_back(in(Numbers{factor}, 0, statistics));
+      std::uint64_t seed = 1;
+      for (const std::int64_t n : sizes)
+        call.operands.push_back(out(random(n, seed++), factor == 1 ? 1 : 0));
+      call.run = [=](const Place& p) {
+        Items items;
+        for (std::size_t k = 0; k < sizes.size(); ++k)
+          items.push_back({p[k + 1], nullptr, nullptr, nullptr, sizes[k]});
+        p.table.scale_list({p.t, items.data(), static_cast<std::int64_t>(items.size()), p[0]},
+                           p.stream);
+      };
+      call.bound = [](DType t, const Values& v) {
+        Values bounds;
+        for (std::size_t k = 1; k < v.size(); ++k) {
+          Numbers& bound = bounds.emplace_back(v[k].size());
+          for (std::int64_t i = 0; i < bound.size(); ++i)
+            bound[i] = 3 * rounding(t) * std::fabs(v[k][i]) + last(t, v[k][i]);
+        }
+        return bounds;
+      };
+      list.push_back(std::move(call));
     }
   return list;
 }

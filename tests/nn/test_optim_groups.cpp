@@ -91,6 +91,44 @@ TEST_CASE("clipping: the total norm of any order, over types and devices", "[nn]
                     optim::get_total_norm(std::vector<Tensor>{tensor({1, 2})}));
 }
 
+TEST_CASE("clipping: strided, empty and shared gradients of several types", "[nn][optim][clip]") {
+  for (const double p : std::vector<double>{2, 1, INFINITY, 3, 0}) {
+    CAPTURE(p);
+    const auto list = [&](bool contiguous) {
+      const std::vector<Tensor> parameters{leaf({5, 7}, 1), leaf({0}, 2),
+                                           leaf({6}, 3, DType::bfloat16), leaf({5, 7}, 4),
+                                           leaf({6}, 5, DType::float64)};
+      for (std::size_t i = 0; i < parameters.size(); ++i) {
+        Tensor g = random_tensor(test::sizes_of(parameters[i].shape()), parameters[i].dtype(),
+                                 here(), i + 9);
+        if (g.shape().rank() == 2 && !contiguous) g = g.t().contiguous().t();
+        parameters[i].set_grad(g);
+      }
+      return parameters;
+    };
+    const std::vector<Tensor> dense = list(true), strided = list(false);
+    const Tensor norm = optim::clip_grad_norm_(dense, 0.5, p);
+    CHECK_SAME_BITS(optim::clip_grad_norm_(strided, 0.5, p), norm);
+    CHECK_FALSE(strided[0].grad().is_contiguous());
+    for (std::size_t i = 0; i < dense.size(); ++i)
+      CHECK_SAME_BITS(strided[i].grad().contiguous(), dense[i].grad());
+    if (p == 0) continue;
+    std::vector<Tensor> after;
+    for (const Tensor& parameter : dense) after.push_back(parameter.grad());
+    CHECK(optim::get_total_norm(after, p).item<double>() == Approx(0.5).epsilon(4e-3));
+  }
+  // one gradient of two parameters is multiplied twice
+  const std::vector<Tensor> pair{leaf({3}, 1), leaf({3}, 2)};
+  const Tensor shared = full({3}, 2.0);
+  for (const Tensor& each : pair) each.set_grad(shared);
+  CHECK(optim::clip_grad_norm_(pair, 3, INFINITY).item<double>() == 2);
+  CHECK(optim::clip_grad_norm_(pair, 1, INFINITY).item<double>() == 2);
+  CHECK(shared.to_vector<double>()[0] == Approx(0.5).epsilon(1e-5));
+  const std::uint64_t version = shared.version();
+  optim::clip_grad_norm_(std::vector<Tensor>{pair[0]}, 1);
+  CHECK(shared.version() > version);
+}
+
 TEST_CASE("clipping: by norm and by value, in place, with PyTorch's numbers", "[nn][optim][clip]") {
   const Tensor a = leaf({2}, 1), b = leaf({2}, 2, DType::float64), unused = leaf({3}, 3);
   const std::vector<Tensor> parameters{a, unused, b};

@@ -85,6 +85,67 @@ TEST_CASE("optimizers: a step that cannot be taken changes nothing", "[nn][optim
   }
 }
 
+TEST_CASE("optimizers: a factor of the gradients does what clipping them before does, bit for bit",
+          "[nn][optim][clip]") {
+  for (const DType t : {DType::float32, DType::float64, DType::bfloat16, DType::float16})
+    for (const Case& c : cases()) {
+      CAPTURE(c.name, name_of(t));
+      const auto make = [&] {
+        return std::vector<Tensor>{leaf({300}, 1, t), leaf({5, 7}, 2, t), leaf({0}, 3, t),
+                                   leaf({3}, 4, t), leaf({9}, 5, DType::float64)};
+      };
+      const std::vector<Tensor> a = make(), b = make();
+      const auto before = c.make(a), fused = c.make(b);
+      for (int step = 0; step < 3; ++step) {
+        std::vector<Tensor> kept;
+        for (std::size_t i = 0; i < a.size(); ++i) {
+          if (i == 3 && step == 0) continue;  // without a gradient
+          const std::uint64_t seed = static_cast<std::uint64_t>(step) * 9 + i;
+          Tensor g = random_tensor(test::sizes_of(a[i].shape()), a[i].dtype(), here(), seed);
+          if (i == 1) g = g.t().contiguous().t();
+          a[i].set_grad(g.clone());
+          b[i].set_grad(g);
+          kept.push_back(g.clone());
+        }
+        const double max_norm = step == 1 ? 1e6 : 0.7;
+        const Tensor norm = optim::clip_grad_norm_(a, max_norm);
+        const optim::GradClip clip = optim::clip_grad_norm(b, max_norm);
+        CHECK_SAME_BITS(clip.norm, norm);
+        before->step();
+        fused->step(clip.factor);
+        std::size_t k = 0;
+        for (std::size_t i = 0; i < a.size(); ++i) {
+          CHECK_SAME_BITS(a[i].detach(), b[i].detach());
+          if (b[i].grad().defined()) CHECK_SAME_BITS(b[i].grad(), kept[k++]);
+        }
+      }
+      for (const auto& [key, state] : state_dict(*before))
+        CHECK_SAME_BITS(state, state_dict(*fused).at(key));
+    }
+}
+
+TEST_CASE("optimizers: a factor on another device and of another dtype, and wrong ones",
+          "[nn][optim][clip][errors]") {
+  const Tensor p = leaf({4}, 1), q = leaf({4}, 1);
+  optim::SGD one({p}, {.lr = 1}), other({q}, {.lr = 1});
+  p.set_grad(full({4}, 0.5));
+  q.set_grad(ones({4}));
+  one.step();
+  other.step(full({1, 1}, 0.5, {.device = there(), .dtype = DType::float64}));
+  CHECK_SAME_BITS(p.detach(), q.detach());
+  const Tensor before = q.detach().clone();
+  refuses<ArgumentError>("SGD: step: expected ")(
+      {{"a defined grad_factor, got an undefined one", [&] { other.step(Tensor()); }}});
+  refuses<DTypeError>("SGD: step: expected ")(
+      {{"a floating point grad_factor, got int64", [&] { other.step(tensor({1})); }}});
+  refuses<ShapeError>("SGD: step: expected ")(
+      {{"a grad_factor of one element, got shape [2]", [&] { other.step(ones({2})); }}});
+  CHECK_SAME_BITS(q.detach(), before);
+  CHECK(other.steps(0) == 1);
+  other.step();  // without a factor: none is left from the steps before
+  CHECK_SAME_BITS(q.detach(), before - 1);
+}
+
 TEST_CASE("optimizers: the second half of a step does nothing without the first",
           "[nn][optim][errors]") {
   for (const Case& c : cases()) {

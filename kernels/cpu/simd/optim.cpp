@@ -3,53 +3,13 @@
 #include "cpu/errors.hpp"
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/simd/elements.hpp"
+#include "cpu/simd/optim_items.hpp"
 
 // Optimizer steps: parameters, gradients and state are read and written once. The elements of all
 // items are treated as one sequence, which is split into tiles, so that many small parameters run
 // as one job. Each optimizer is one function of a vector of elements; the iteration is shared.
 namespace braid::cpu::BRAID_ISA {
 namespace {
-
-constexpr std::int64_t kStepTile = 8 * 1024;
-
-/// Calls f(item, begin, end) for all elements of all items. Tiles split the sequence of all items;
-/// a tile finds its first item by scanning the list.
-template <class F>
-BRAID_INLINE void for_items(const OptimItem* items, std::int64_t count, Stream& stream, F f) {
-  std::int64_t total = 0;
-  for (std::int64_t i = 0; i < count; ++i) total += items[i].n > 0 ? items[i].n : 0;
-  if (total <= kStepTile) {
-    for (std::int64_t i = 0; i < count; ++i)
-      if (items[i].n > 0) f(items[i], 0, items[i].n);
-    return;
-  }
-  // At most 1024 tiles, so that scanning a long list of items stays cheap.
-  std::int64_t size = kStepTile;
-  while (size * 1024 < total) size *= 2;
-  const auto tile = [&](std::int64_t t) {
-    std::int64_t skip = t * size, left = size;
-    for (std::int64_t i = 0; i < count && left > 0; ++i) {
-      const std::int64_t n = items[i].n > 0 ? items[i].n : 0;
-      if (skip >= n) {
-        skip -= n;
-        continue;
-      }
-      const std::int64_t end = n - skip < left ? n : skip + left;
-      f(items[i], skip, end);
-      left -= end - skip;
-      skip = 0;
-    }
-  };
-  parallel_for(stream, (total + size - 1) / size, tile);
-}
-
-template <class E> BRAID_INLINE typename E::V load_lanes(const typename E::T* p, int k) {
-  return k == E::kLanes ? E::load(p) : E::load_first(p, k);
-}
-template <class E> BRAID_INLINE void store_lanes(typename E::T* p, typename E::V v, int k) {
-  if (k == E::kLanes) E::store(p, v);
-  else E::store_first(p, v, k);
-}
 
 /// The state that a step reads and writes.
 struct Uses {
@@ -58,31 +18,35 @@ struct Uses {
 
 /// Calls step(p, g, m, v, s) on vectors of all elements, and stores the results in p and in the
 /// state that it uses.
-template <class E, class F>
-BRAID_INLINE void for_states(const OptimItem* items, std::int64_t count, Stream& stream, Uses uses,
-                             F step) {
+template <class E, class Args, class F>
+BRAID_INLINE void for_states(const Args& args, Stream& stream, Uses uses, F step) {
   using T = typename E::T;
   using V = typename E::V;
-  for_items(items, count, stream, [&](const OptimItem& item, std::int64_t begin, std::int64_t end) {
-    T* const p = static_cast<T*>(item.p);
-    const T* const g = static_cast<const T*>(item.g);
-    T* const m = static_cast<T*>(item.m);
-    T* const v = static_cast<T*>(item.v);
-    T* const s = static_cast<T*>(item.s);
-    const auto at = [&](std::int64_t i, int k) {
-      V value = load_lanes<E>(p + i, k), mean = V{}, square = V{}, third = V{};
-      if (uses.m) mean = load_lanes<E>(m + i, k);
-      if (uses.v) square = load_lanes<E>(v + i, k);
-      if (uses.s) third = load_lanes<E>(s + i, k);
-      step(value, load_lanes<E>(g + i, k), mean, square, third);
-      store_lanes<E>(p + i, value, k);
-      if (uses.m) store_lanes<E>(m + i, mean, k);
-      if (uses.v) store_lanes<E>(v + i, square, k);
-      if (uses.s) store_lanes<E>(s + i, third, k);
-    };
-    for (; begin + E::kLanes <= end; begin += E::kLanes) at(begin, E::kLanes);
-    if (begin < end) at(begin, static_cast<int>(end - begin));
-  });
+  const auto* const factor = static_cast<const Lane<V>*>(args.grad_factor);
+  const V by = splat<V>(factor ? *factor : Lane<V>(1));
+  for_items(args.items, args.count, stream,
+            [&](const OptimItem& item, std::int64_t begin, std::int64_t end) {
+              T* const p = static_cast<T*>(item.p);
+              const T* const g = static_cast<const T*>(item.g);
+              T* const m = static_cast<T*>(item.m);
+              T* const v = static_cast<T*>(item.v);
+              T* const s = static_cast<T*>(item.s);
+              const auto at = [&](std::int64_t i, int k) {
+                V value = load_lanes<E>(p + i, k), mean = V{}, square = V{}, third = V{};
+                if (uses.m) mean = load_lanes<E>(m + i, k);
+                if (uses.v) square = load_lanes<E>(v + i, k);
+                if (uses.s) third = load_lanes<E>(s + i, k);
+                V gradient = load_lanes<E>(g + i, k);
+                if (factor) gradient = multiply_rounded<E>(gradient, by);
+                step(value, gradient, mean, square, third);
+                store_lanes<E>(p + i, value, k);
+                if (uses.m) store_lanes<E>(m + i, mean, k);
+                if (uses.v) store_lanes<E>(v + i, square, k);
+                if (uses.s) store_lanes<E>(s + i, third, k);
+              };
+              for (; begin + E::kLanes <= end; begin += E::kLanes) at(begin, E::kLanes);
+              if (begin < end) at(begin, static_cast<int>(end - begin));
+            });
 }
 
 /// A vector with `value` in every lane.
@@ -95,7 +59,7 @@ template <class E> void sgd_of(const SgdArgs& args, Stream& stream) {
   const V lr = all<V>(args.lr), momentum = all<V>(args.momentum), decay = all<V>(args.weight_decay);
   const V fresh = all<V>(1.0 - args.dampening), sign = all<V>(args.maximize ? -1.0 : 1.0);
   const bool with_momentum = args.momentum != 0.0, with_decay = args.weight_decay != 0.0;
-  for_states<E>(args.items, args.count, stream, {.m = with_momentum}, [&](V& p, V g, V& m, V&, V&) {
+  for_states<E>(args, stream, {.m = with_momentum}, [&](V& p, V g, V& m, V&, V&) {
     V step = g * sign;
     if (with_decay) step = step + decay * p;
     if (with_momentum) {
@@ -125,16 +89,15 @@ template <class E> void adam_of(const AdamArgs& args, Stream& stream) {
           eps = all<V>(args.eps);
   const V sign = all<V>(args.maximize ? -1.0 : 1.0);
   const bool with_decay = args.coupled && args.weight_decay != 0.0;
-  for_states<E>(args.items, args.count, stream, {true, true, args.amsgrad},
-                [&](V& p, V g, V& m, V& v, V& s) {
-                  V gradient = g * sign;
-                  if (with_decay) gradient = gradient + decay * p;
-                  m = beta1 * m + fresh1 * gradient;
-                  v = beta2 * v + fresh2 * gradient * gradient;
-                  V square = v;
-                  if (args.amsgrad) square = s = ((v > s) | (v != v)) ? v : s;  // a NaN propagates
-                  p = p * keep - step_size * m / (sqrt(square) / root_bias2 + eps);
-                });
+  for_states<E>(args, stream, {true, true, args.amsgrad}, [&](V& p, V g, V& m, V& v, V& s) {
+    V gradient = g * sign;
+    if (with_decay) gradient = gradient + decay * p;
+    m = beta1 * m + fresh1 * gradient;
+    v = beta2 * v + fresh2 * gradient * gradient;
+    V square = v;
+    if (args.amsgrad) square = s = ((v > s) | (v != v)) ? v : s;  // a NaN propagates
+    p = p * keep - step_size * m / (sqrt(square) / root_bias2 + eps);
+  });
 }
 
 template <class E> void rmsprop_of(const RmspropArgs& args, Stream& stream) {
@@ -144,7 +107,7 @@ template <class E> void rmsprop_of(const RmspropArgs& args, Stream& stream) {
   const V decay = all<V>(args.weight_decay), momentum = all<V>(args.momentum),
           sign = all<V>(args.maximize ? -1.0 : 1.0);
   const bool with_momentum = args.momentum != 0.0, with_decay = args.weight_decay != 0.0;
-  for_states<E>(args.items, args.count, stream, {with_momentum, true, args.centered},
+  for_states<E>(args, stream, {with_momentum, true, args.centered},
                 [&](V& p, V g, V& m, V& v, V& s) {
                   V gradient = g * sign;
                   if (with_decay) gradient = gradient + decay * p;
@@ -165,7 +128,7 @@ template <class E> void adagrad_of(const AdagradArgs& args, Stream& stream) {
   const V lr = all<V>(args.lr), eps = all<V>(args.eps), decay = all<V>(args.weight_decay),
           sign = all<V>(args.maximize ? -1.0 : 1.0);
   const bool with_decay = args.weight_decay != 0.0;
-  for_states<E>(args.items, args.count, stream, {.v = true}, [&](V& p, V g, V&, V& v, V&) {
+  for_states<E>(args, stream, {.v = true}, [&](V& p, V g, V&, V& v, V&) {
     V gradient = g * sign;
     if (with_decay) gradient = gradient + decay * p;
     v = v + gradient * gradient;
@@ -179,7 +142,7 @@ template <class E> void lion_of(const LionArgs& args, Stream& stream) {
           sign = all<V>(args.maximize ? -1.0 : 1.0), zero = V{};
   const V beta1 = all<V>(args.beta1), fresh1 = all<V>(1.0 - args.beta1), beta2 = all<V>(args.beta2),
           fresh2 = all<V>(1.0 - args.beta2);
-  for_states<E>(args.items, args.count, stream, {.m = true}, [&](V& p, V g, V& m, V&, V&) {
+  for_states<E>(args, stream, {.m = true}, [&](V& p, V g, V& m, V&, V&) {
     const V gradient = g * sign, way = beta1 * m + fresh1 * gradient;
     m = beta2 * m + fresh2 * gradient;
     const V step = way > zero ? lr : way < zero ? -lr : way;  // 0 stays 0, NaN stays NaN

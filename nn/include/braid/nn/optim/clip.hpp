@@ -37,6 +37,25 @@ Tensor clip_grad_norm_(std::span<const Tensor> parameters, double max_norm, doub
 Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2,
                        bool error_if_nonfinite = false);
 
+/// The result of clip_grad_norm: two numbers on the first gradient's device.
+struct GradClip {
+  Tensor norm;    ///< of all gradients
+  Tensor factor;  ///< min(1, max_norm / (norm + 1e-6))
+};
+
+/// As clip_grad_norm_, but leaves the gradients as they are: the optimizer multiplies them by the
+/// factor when it reads them, which saves a pass over all gradients. The parameters become, bit for
+/// bit, what they become after clip_grad_norm_.
+///
+/// Throws    as clip_grad_norm_
+///
+///     loss.backward();
+///     optimizer.step(optim::clip_grad_norm(parameters(model), 1.0).factor);
+[[nodiscard]] GradClip clip_grad_norm(std::span<const Tensor> parameters, double max_norm,
+                                      double norm_type = 2, bool error_if_nonfinite = false);
+[[nodiscard]] GradClip clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm,
+                                      double norm_type = 2, bool error_if_nonfinite = false);
+
 /// Clamps every element of the gradients to [-clip_value, clip_value], in place. NaN stays NaN.
 ///
 /// Throws    ArgumentError if clip_value is negative or NaN

@@ -96,11 +96,18 @@ class Optimizer {
   /// OutOfMemoryError; then nothing was changed. Warns, the first time, if no parameter has a
   /// gradient.
   void step();
+  /// As step(), with every gradient multiplied by the number `grad_factor`, which is read on the
+  /// device, in the same pass. Bit for bit what step() does after the gradients were multiplied in
+  /// place; here they keep their values. For the factor of clip_grad_norm. grad_factor is one
+  /// floating-point number on any device. Throws as step(), ShapeError unless it has one element,
+  /// DTypeError unless it is floating-point.
+  void step(const Tensor& grad_factor);
   /// The two halves of step(), for several optimizers that must step together. prepare_step checks
   /// everything and allocates the state; once it has succeeded for all optimizers, call
   /// finish_step, which does the updates. Parameters and gradients must not change in between.
   /// finish_step does nothing without prepare_step.
   void prepare_step();
+  void prepare_step(const Tensor& grad_factor);
   void finish_step();
 
   /// Number of parameter groups: 1, unless the optimizer was made from several.
@@ -210,6 +217,9 @@ class Optimizer {
   using States = std::array<std::vector<nn::Buffer>, kStates>;
   LoadReport match_state(std::span<const StateDict::value_type> dict, const LoadOptions& options,
                          States* states, nn::Buffer* steps) const;
+  void prepare(const Tensor* grad_factor);
+  void finish_step_or_warn();
+  [[nodiscard]] const Tensor* factor_of(Device device, DType dtype) const noexcept;
   void update_batches();
   void warn_of_no_gradient();
   void prepare_state(nn::Buffer& state, const Tensor& parameter, double first);
@@ -238,6 +248,7 @@ class Optimizer {
     std::array<Tensor, kStates> state;
   };
   std::vector<Computed> computed_;  // only for an optimizer without a kernel
+  std::vector<Tensor> factors_;     // the gradients' factor, for each device and dtype
 };
 
 namespace detail {

@@ -4,8 +4,10 @@
 #include <braid/core/dtype.hpp>
 
 // Arguments of the optimizers. All arithmetic is in dtype (float32 / float64), for float16 and
-// bfloat16 in float32. g' is the gradient after two changes: with maximize, g is negated; then
-// weight_decay * p is added, unless a comment below says otherwise.
+// bfloat16 in float32. g' is the gradient after three changes: with grad_factor (null, or one number
+// of the dtype of statistics, on the device), g is multiplied by *grad_factor and rounded to dtype,
+// as ScaleListArgs would; with maximize, it is negated; then weight_decay * p is added, unless a
+// comment below says otherwise.
 namespace braid {
 
 /// One parameter of an optimizer step, contiguous. Its state: `m` (mean of gradients), `v` (mean or
@@ -27,6 +29,7 @@ struct SgdArgs {
   std::int64_t count;
   double lr, momentum, dampening, weight_decay;
   bool nesterov, maximize, first;
+  const void* grad_factor = nullptr;
 };
 
 /// m and v are exponential means of g' and g'²;
@@ -41,6 +44,7 @@ struct AdamArgs {
   double lr, beta1, beta2, eps, weight_decay;
   std::int64_t step;
   bool coupled, amsgrad, maximize;
+  const void* grad_factor = nullptr;
 };
 
 /// v is the exponential mean of g'²; d = sqrt(v) + eps. centered: s is the exponential mean of g'
@@ -52,6 +56,7 @@ struct RmspropArgs {
   std::int64_t count;
   double lr, alpha, eps, weight_decay, momentum;
   bool centered, maximize;
+  const void* grad_factor = nullptr;
 };
 
 /// v += g'²; p -= lr * g' / (sqrt(v) + eps). Duchi et al. 2011.
@@ -61,6 +66,7 @@ struct AdagradArgs {
   std::int64_t count;
   double lr, eps, weight_decay;
   bool maximize;
+  const void* grad_factor = nullptr;
 };
 
 /// p = p * (1 - lr * weight_decay) - lr * sign(beta1 * m + (1 - beta1) * g), then
@@ -72,6 +78,31 @@ struct LionArgs {
   std::int64_t count;
   double lr, beta1, beta2, weight_decay;
   bool maximize;
+  const void* grad_factor = nullptr;
+};
+
+/// The norm of order `order` of all elements of p of all items: (Σ |p|^order)^(1/order), the largest
+/// |p| for infinity, the number of non-zeros for 0. A NaN gives NaN. norm is one number of the dtype
+/// of statistics: float64 for float64, else float32. With `factor`, another such number, *factor =
+/// min(1, max_norm / (norm + 1e-6)); a NaN stays. The sum is in a fixed order. Only p and n of the
+/// items are used.
+struct TotalNormArgs {
+  DType dtype;
+  const OptimItem* items;
+  std::int64_t count;
+  double order;
+  void* norm;
+  double max_norm = 0;
+  void* factor = nullptr;
+};
+
+/// p *= *factor for all items, computed in the dtype of statistics, which *factor has, and rounded
+/// once. Only p and n of the items are used.
+struct ScaleListArgs {
+  DType dtype;
+  const OptimItem* items;
+  std::int64_t count;
+  const void* factor;
 };
 
 }  // namespace braid
