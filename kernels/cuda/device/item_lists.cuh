@@ -4,8 +4,8 @@
 #include "cuda/device/element.cuh"
 #include "cuda/device/run.cuh"
 
-// Lists of parameters. The elements of many items are split into one sequence of tiles, so that many
-// small parameters are one launch. The list is passed in the kernel's arguments, without an
+// Lists of parameters. The elements of many items are split into one sequence of tiles, so that
+// many small parameters are one launch. The list is passed in the kernel's arguments, without an
 // allocation or a copy.
 namespace braid::cuda {
 

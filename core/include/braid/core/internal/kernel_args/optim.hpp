@@ -4,10 +4,10 @@
 #include <braid/core/dtype.hpp>
 
 // Arguments of the optimizers. All arithmetic is in dtype (float32 / float64), for float16 and
-// bfloat16 in float32. g' is the gradient after three changes: with grad_factor (null, or one number
-// of the dtype of statistics, on the device), g is multiplied by *grad_factor and rounded to dtype,
-// as ScaleListArgs would; with maximize, it is negated; then weight_decay * p is added, unless a
-// comment below says otherwise.
+// bfloat16 in float32. g' is the gradient after three changes: with grad_factor (null, or one
+// number of the dtype of statistics, on the device), g is multiplied by *grad_factor and rounded to
+// dtype, as ScaleListArgs would; with maximize, it is negated; then weight_decay * p is added,
+// unless a comment below says otherwise.
 namespace braid {
 
 /// One parameter of an optimizer step, contiguous. Its state: `m` (mean of gradients), `v` (mean or
@@ -81,11 +81,11 @@ struct LionArgs {
   const void* grad_factor = nullptr;
 };
 
-/// The norm of order `order` of all elements of p of all items: (Σ |p|^order)^(1/order), the largest
-/// |p| for infinity, the number of non-zeros for 0. A NaN gives NaN. norm is one number of the dtype
-/// of statistics: float64 for float64, else float32. With `factor`, another such number, *factor =
-/// min(1, max_norm / (norm + 1e-6)); a NaN stays. The sum is in a fixed order. Only p and n of the
-/// items are used.
+/// The norm of order `order` of all elements of p of all items: (Σ |p|^order)^(1/order), the
+/// largest |p| for infinity, the number of non-zeros for 0. A NaN gives NaN. norm is one number of
+/// the dtype of statistics: float64 for float64, else float32. With `factor`, another such number,
+/// *factor = min(1, max_norm / (norm + 1e-6)); a NaN stays. The sum is in a fixed
+/// order. Only p and n of the items are used.
 struct TotalNormArgs {
   DType dtype;
   const OptimItem* items;
