@@ -214,8 +214,9 @@ std::vector<Call> calls_of_lion(DType) {
           [=](double p, double g, double m, double, double) {
             const double used = maximize ? -g : g, way = 0.9 * m + 0.1 * used,
                          size = 0.9 * std::fabs(m) + 0.1 * std::fabs(g);
-            // If rounding decides the sign, either sign is correct.
-            const double either = std::fabs(way) <= 0x1p-20 * size ? 0.02 * 0x1p24 : 0;
+            // If rounding decides the sign, either sign is correct. Operands of 16-bit types are
+            // rounded numbers, up to 2^-9 off.
+            const double either = std::fabs(way) <= 0x1p-8 * size ? 0.02 * 0x1p24 : 0;
             return std::array<double, 4>{4 * std::fabs(p) + 0.02 + either,
                                          4 * (0.75 * std::fabs(m) + 0.25 * std::fabs(g)), 0, 0};
           }));
