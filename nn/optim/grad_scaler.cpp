@@ -24,8 +24,8 @@ void check_scale(const char* what, double scale) {
 /// True if no element of the tensors is infinite or NaN. Waits for their devices.
 bool all_finite(std::vector<Tensor> tensors) {
   // the norm's dtype, which is that of the first tensor, must hold every element
-  std::ranges::stable_partition(tensors,
-                                [](const Tensor& t) { return t.dtype() == DType::float64; });
+  std::stable_partition(tensors.begin(), tensors.end(),
+                        [](const Tensor& t) { return t.dtype() == DType::float64; });
   return std::isfinite(
       get_total_norm(tensors, std::numeric_limits<double>::infinity()).item<double>());
 }
