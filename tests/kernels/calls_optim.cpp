@@ -71,9 +71,10 @@ Call optimizer(std::string name, const Sizes& sizes, std::int64_t shift, Step st
       Values of(4, Numbers(n));
       constexpr std::size_t outputs[] = {0, 2, 3, 4};
       for (std::int64_t i = 0; i < n; ++i) {
-        const auto roundings =
-            of_item(before[k].numbers[i], before[k + 1].numbers[i] * (shift == 0 ? 1 : 0.5),
-                    before[k + 2].numbers[i], before[k + 3].numbers[i], before[k + 4].numbers[i]);
+        const auto at = [&](std::size_t operand) {  // as the kernel reads it
+          return rounded(t, before[k + operand].numbers[i]);
+        };
+        const auto roundings = of_item(at(0), at(1) * (shift == 0 ? 1 : 0.5), at(2), at(3), at(4));
         for (std::size_t j = 0; j < 4; ++j)
           of[j][i] = rounding(t) * roundings[j] + last(t, v[k + outputs[j]][i]);
       }
@@ -203,8 +204,6 @@ std::vector<Call> calls_of_lion(DType) {
   std::vector<Call> list;
   for (const Sizes& sizes : size_lists())
     for (const bool maximize : {false, true}) {
-      // in larger lists, 16-bit rounding decides some of the signs
-      if (!sizes.empty() && sizes[0] > 10000) continue;
       list.push_back(optimizer(
           braid::str("lion, maximize ", maximize), sizes, maximize,
           [=](const Place& p, const braid::OptimItem* items, std::int64_t count,
@@ -214,9 +213,8 @@ std::vector<Call> calls_of_lion(DType) {
           [=](double p, double g, double m, double, double) {
             const double used = maximize ? -g : g, way = 0.9 * m + 0.1 * used,
                          size = 0.9 * std::fabs(m) + 0.1 * std::fabs(g);
-            // If rounding decides the sign, either sign is correct. Operands of 16-bit types are
-            // rounded numbers, up to 2^-9 off.
-            const double either = std::fabs(way) <= 0x1p-8 * size ? 0.02 * 0x1p24 : 0;
+            // If rounding decides the sign, either sign is correct.
+            const double either = std::fabs(way) <= 0x1p-20 * size ? 0.02 * 0x1p24 : 0;
             return std::array<double, 4>{4 * std::fabs(p) + 0.02 + either,
                                          4 * (0.75 * std::fabs(m) + 0.25 * std::fabs(g)), 0, 0};
           }));
