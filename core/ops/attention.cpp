@@ -8,6 +8,7 @@
 
 #include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/attention.hpp>
+#include <braid/core/internal/statistics_type.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
@@ -130,7 +131,7 @@ struct Forward {
 };
 Forward fused(const Heads& h, const Tensor& mask, const Setting& s) {
   const Shape& q = h.q.shape();
-  const DType t = h.q.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  const DType t = statistics_type(h.q.dtype());
   const Forward f{make_tensor({q[0], q[2], q[1], h.v.shape()[3]}, h.q.dtype(), h.q.device()),
                   make_tensor({q[0], q[1], q[2]}, t, h.q.device())};
   launch("scaled_dot_product_attention", h.q.device(), &KernelTable::attention,

@@ -1,5 +1,6 @@
 #pragma once
 // Shared by the normalisations: checks, and the gradient as recorded ops.
+#include <braid/core/internal/statistics_type.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/norm.hpp>
 #include <braid/core/ops/reduce.hpp>
@@ -8,10 +9,6 @@
 
 namespace braid::ops {
 
-/// Returns the dtype of statistics: float32 for float16 and bfloat16, else that of x.
-[[nodiscard]] inline DType statistics_type(DType t) {
-  return t == DType::float64 ? t : DType::float32;
-}
 [[nodiscard]] inline void* data_or_null(const Tensor& t) {
   return t.defined() ? t.id()->data() : nullptr;
 }

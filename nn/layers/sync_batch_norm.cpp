@@ -2,6 +2,7 @@
 
 #include <braid/core/checkpoint.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/statistics_type.hpp>
 #include <braid/core/internal/storage_mutex.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/norm.hpp>
@@ -54,7 +55,7 @@ Tensor detail::BatchNorm::apply_synchronised(const char* name, const Tensor& x) 
 
   const int rank = x.dim();
   const Shape dims = others(rank);
-  const Tensor wide = x.to(x.dtype() == DType::float64 ? DType::float64 : DType::float32);
+  const Tensor wide = x.to(statistics_type(x.dtype()));
   const double count =
       group->all_reduce(num_features ? static_cast<double>(x.numel() / num_features) : 0);
   if (training && count < 2)

@@ -7,6 +7,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
 #include <braid/core/internal/kernel_args/optim.hpp>
+#include <braid/core/internal/statistics_type.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
@@ -25,9 +26,6 @@ std::vector<Tensor> gradients_of(const char* name, std::span<const Tensor> param
   }
   return list;
 }
-
-/// A dtype's statistics are never 16-bit.
-DType wide(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
 
 /// Tensors of one device and dtype, as the items of a kernel call.
 struct List {
@@ -52,7 +50,7 @@ std::vector<List> lists_of(std::span<const Tensor> tensors) {
 
 /// The norm, and the factor if there is a max_norm.
 GradClip norm_of(const char* name, const List& list, double p, std::optional<double> max_norm) {
-  const FactoryOptions like{.device = list.device, .dtype = wide(list.dtype)};
+  const FactoryOptions like{.device = list.device, .dtype = statistics_type(list.dtype)};
   const GradClip made{empty({}, like), max_norm ? empty({}, like) : Tensor()};
   launch(name, list.device, &KernelTable::total_norm,
          TotalNormArgs{list.dtype, list.items.data(), list.count(), p, made.norm.id()->data(),
@@ -119,15 +117,25 @@ void scale(const char* name, std::span<const Tensor> tensors, const Tensor& fact
   if (share_memory(together)) single.assign(tensors.begin(), tensors.end()), together.clear();
   const std::vector<List> lists = lists_of(together);
   std::vector<Tensor> factors, products;  // do everything that can fail first
-  for (const List& list : lists) factors.push_back(factor.to(list.device, wide(list.dtype)));
-  for (const Tensor& t : single) factors.push_back(factor.to(t.device(), wide(t.dtype())));
+  for (const List& list : lists)
+    factors.push_back(factor.to(list.device, statistics_type(list.dtype)));
+  for (const Tensor& t : single) {
+    const DType wide = statistics_type(t.dtype());
+    factors.push_back(factor.to(t.device(), wide));
+    products.push_back(t.dtype() == wide ? t
+                                         : empty(t.shape(), {.device = t.device(), .dtype = wide}));
+  }
   for (std::size_t i = 0; i < lists.size(); ++i)
     launch(name, lists[i].device, &KernelTable::scale_list,
            ScaleListArgs{lists[i].dtype, lists[i].items.data(), lists[i].count(),
                          factors[i].id()->data()});
   for (const Tensor& t : together) t.impl()->storage->bump_version();
-  for (std::size_t i = 0; i < single.size(); ++i)
-    single[i].copy_(mul(single[i].to(wide(single[i].dtype())), factors[lists.size() + i]));
+  for (std::size_t i = 0; i < single.size(); ++i) {
+    const bool narrow = products[i].dtype() != single[i].dtype();
+    if (narrow) products[i].copy_(single[i]);
+    products[i].mul_(factors[lists.size() + i]);
+    if (narrow) single[i].copy_(products[i]);
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/statistics_type.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/nn/internal/phases.hpp>
@@ -174,8 +175,7 @@ void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter, double
 /// Returns the prepared factor of gradients of a dtype, or null.
 const Tensor* Optimizer::factor_of(Device device, DType dtype) const noexcept {
   for (const Tensor& made : factors_)
-    if (made.device() == device && (made.dtype() == DType::float64) == (dtype == DType::float64))
-      return &made;
+    if (made.device() == device && made.dtype() == statistics_type(dtype)) return &made;
   return nullptr;
 }
 
@@ -250,8 +250,7 @@ void Optimizer::prepare(const Tensor* grad_factor) try {
     }
     if (grad_factor && !factor_of(p.device, p.dtype)) {
       const NoGrad guard;
-      const DType wide = p.dtype == DType::float64 ? DType::float64 : DType::float32;
-      factors_.push_back(grad_factor->detach().to(p.device, wide).contiguous());
+      factors_.push_back(grad_factor->detach().to(p.device, statistics_type(p.dtype)).contiguous());
     }
     updates_->all.push_back(item);
     batches_.push_back(batch);
@@ -273,7 +272,7 @@ void Optimizer::compute_all() {
   computed_.clear();
   const auto* steps = static_cast<const std::int64_t*>(steps_.impl()->data());
   for (const std::size_t i : updated_) {
-    const DType dtype = parameters_[i].dtype(), wide = size_of(dtype) == 2 ? DType::float32 : dtype;
+    const DType dtype = parameters_[i].dtype(), wide = statistics_type(dtype);
     const auto widened = [&](const Tensor& t) { return t.defined() ? t.detach().to(wide) : t; };
     const auto state = [&](std::size_t k) {
       return keeps(group_of_[i], k) ? widened(state_[k][i]) : Tensor();
