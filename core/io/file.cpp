@@ -63,6 +63,12 @@ void write_all(const std::string& path, int fd, const void* from, std::uint64_t 
 
 }  // namespace
 
+std::string Source::read_all() const {
+  std::string text(static_cast<std::size_t>(size()), '\0');
+  if (!text.empty()) read(text.data(), text.size(), 0);
+  return text;
+}
+
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
   check_path(path_);
   open(AT_FDCWD, path_.c_str(), 0);

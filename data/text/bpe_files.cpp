@@ -44,9 +44,7 @@ std::string read_file(const std::string& path) {
   if (file.size() > kMostBytes)
     throw LimitError(path, 0, "size", str("at most ", kMostBytes, " bytes"),
                      str(file.size(), " bytes"));
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  if (!text.empty()) file.read(text.data(), text.size(), 0);
-  return text;
+  return file.read_all();
 }
 
 /// Returns the bytes of a token that a file has at this offset.
@@ -80,8 +78,7 @@ BytePairVocabulary::BytePairVocabulary() {
 
 BytePairVocabulary::BytePairVocabulary(const std::string& vocab_json,
                                        const std::string& merges_txt) {
-  read_tokens(vocab_json);
-  const Ids ids = ids_of_tokens();
+  const Ids ids = read_tokens(vocab_json);
   for (std::size_t b = 0; b < of_byte_.size(); ++b) {
     const char byte = static_cast<char>(b);
     const auto found = ids.find(std::string_view(&byte, 1));
@@ -93,7 +90,7 @@ BytePairVocabulary::BytePairVocabulary(const std::string& vocab_json,
   read_merges(merges_txt, ids);
 }
 
-void BytePairVocabulary::read_tokens(const std::string& path) {
+BytePairVocabulary::Ids BytePairVocabulary::read_tokens(const std::string& path) {
   const std::string text = read_file(path);
   struct Entry {
     std::string bytes;
@@ -126,14 +123,11 @@ void BytePairVocabulary::read_tokens(const std::string& path) {
     found[at] = true;
     tokens_[at] = std::move(e.bytes);
   }
-  if (ids_of_tokens().size() != tokens_.size())
-    throw FormatError(path, 0, "tokens", "each token once", "one of them twice");
-}
-
-BytePairVocabulary::Ids BytePairVocabulary::ids_of_tokens() const {
   Ids ids;
   for (const std::string& token : tokens_)
     ids.emplace(token, static_cast<std::int64_t>(ids.size()));
+  if (ids.size() != tokens_.size())
+    throw FormatError(path, 0, "tokens", "each token once", "one of them twice");
   return ids;
 }
 

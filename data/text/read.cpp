@@ -18,10 +18,7 @@ std::string read_text(const std::string& file, const std::string& folder) {
     throw IoError(absolute ? file : place, "read_text", ENOENT, -1,
                   str("expected ", file, ", got no such file", where));
   }
-  const io::InputFile input(path);
-  std::string text(static_cast<std::size_t>(input.size()), '\0');
-  if (!text.empty()) input.read(text.data(), text.size(), 0);
-  return text;
+  return io::InputFile(path).read_all();
 }
 
 std::optional<std::string> find_text(const std::string& file, const std::string& folder) {

@@ -91,8 +91,7 @@ Manifest read_manifest(const io::Source& source) {
   if (source.size() > kMaxBytes)
     throw LimitError(source.path(), 0, "manifest", str("at most ", kMaxBytes, " bytes"),
                      std::to_string(source.size()));
-  std::string text(static_cast<std::size_t>(source.size()), '\0');
-  source.read(text.data(), text.size(), 0);
+  std::string text = source.read_all();
   if (text.ends_with('\n')) text.pop_back();
   io::JsonReader json(text, 0, source.path());
   Manifest manifest;

@@ -59,8 +59,8 @@ class BytePairVocabulary {
     std::int64_t rank, token;
   };
   using Ids = std::unordered_map<std::string_view, std::int64_t>;
-  void read_tokens(const std::string& path);
-  [[nodiscard]] Ids ids_of_tokens() const;
+  /// Sets tokens_; returns their ids.
+  [[nodiscard]] Ids read_tokens(const std::string& path);
   void read_merges(const std::string& path, const Ids& ids);
   [[nodiscard]] const Merge* merge_of(std::int64_t first, std::int64_t second) const;
   void encode_plain(std::string_view text, std::vector<std::int64_t>& ids) const;

@@ -20,6 +20,8 @@ class Source {
   [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
   /// Reads exactly `bytes` bytes from `offset` on, or throws IoError.
   virtual void read(void* to, std::uint64_t bytes, std::uint64_t offset) const = 0;
+  /// Returns all bytes.
+  [[nodiscard]] std::string read_all() const;
 };
 
 /// A regular file, open for reading. Its size is determined once, when it is opened.
