@@ -5,9 +5,7 @@
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
-// Optimizer steps: parameters, gradients and state are read and written once. The elements of many
-// items are split into one sequence of tiles, so that many small parameters are one launch. The
-// list of items is passed in the kernel's arguments, without an allocation or a copy.
+// Optimizer steps: parameters, gradients and state are read and written once.
 // Each optimizer is one functor of an element; the iteration is shared. The rarely used optimizers
 // share one kernel, which selects among them at run time.
 namespace braid::cuda {

@@ -44,8 +44,7 @@ class Trainer {
       share.backward();
       loss = loss.defined() ? loss + share.detach() : share.detach();
     }
-    optim::clip_grad_norm_(parameters_, 1);
-    optimizer_.step();
+    optimizer_.step(optim::clip_grad_norm(parameters_, 1).factor);
     optimizer_.zero_grad();
     schedule_.step();
     return loss;
