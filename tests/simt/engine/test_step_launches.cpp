@@ -1,11 +1,127 @@
-// The number of kernels that an optimizer's step launches, clipping included.
+// The number of kernels that training steps launch: on a GPU, the cost of a small step.
+#include <iostream>
+
 #include <braid/braid.hpp>
+
+#include "cuda/gemm_plan.hpp"
 
 #include "child.hpp"
 #include "simt/stats.hpp"
 #include "support/check.hpp"
 
 using namespace braid;
+
+namespace {
+
+/// Returns the launches of f().
+template <class F> std::string launches(const F& f) {
+  const Device device("cuda:0");
+  synchronize(device);
+  const auto before = simt::stats().grids;
+  f();
+  synchronize(device);
+  return std::to_string(simt::stats().grids - before);
+}
+/// Returns the launches of a step that is not the first.
+template <class F> std::string launches_of_step(const F& step) {
+  step(), step();  // allocate the state
+  return launches(step);
+}
+
+struct Block : nn::Module {
+  nn::LayerNorm norm1, norm2;
+  nn::Linear qkv, projection, up, down;
+  explicit Block(std::int64_t width)
+      : norm1(width),
+        norm2(width),
+        qkv(width, 3 * width),
+        projection(width, width),
+        up(width, 4 * width),
+        down(4 * width, width) {}
+  Tensor operator()(const Tensor& x) const {
+    const Tensor parts = qkv(norm1(x)).reshape({x.size(0), x.size(1), 3, 4, x.size(2) / 4});
+    const Tensor h = x + projection(packed_attention(parts, {}, 0, true).flatten(2));
+    return h + down(gelu(up(norm2(h)), "tanh"));
+  }
+  BRAID_FIELDS(norm1, norm2, qkv, projection, up, down)
+};
+/// GPT-2 with a smaller width, whose head is the embedding of the tokens.
+struct GPT : nn::Module {
+  nn::Embedding tokens, positions;
+  std::vector<Block> blocks;
+  nn::LayerNorm norm;
+  GPT(std::int64_t vocabulary, std::int64_t width, int layers, std::int64_t context)
+      : tokens(vocabulary, width), positions(context, width), norm(width) {
+    for (int i = 0; i < layers; ++i) blocks.emplace_back(width);
+  }
+  Tensor operator()(const Tensor& text) const {
+    Tensor h = tokens(text) + positions.weight.narrow(0, 0, text.size(1));
+    for (const Block& block : blocks) h = block(h);
+    return linear(norm(h), tokens.weight);
+  }
+  BRAID_FIELDS(tokens, positions, blocks, norm)
+};
+
+/// True if a product of float32 is one launch of tiles, as each product of GPT-2 is.
+bool is_one_launch(std::int64_t m, std::int64_t n, std::int64_t k) {
+  GemmArgs args{};
+  args.dtype = DType::float32, args.m = m, args.n = n, args.k = k, args.batch = 1;
+  const cuda::GemmPlan plan = cuda::plan_gemm(args, 132);
+  return plan.tile != cuda::GemmTileKind::tiny && plan.splits == 1;
+}
+
+}  // namespace
+
+TEST_CASE("launches: a step of a small MLP", "[nn]") {
+  const std::string text = test::in_child(1, [] {
+    const Device device("cuda:0");
+    nn::Sequential model(nn::Linear(20, 32), nn::ReLU(), nn::Linear(32, 32), nn::ReLU(),
+                         nn::Linear(32, 4));
+    to(model, device);
+    optim::SGD optimizer(parameters(model), {.lr = 0.1, .momentum = 0.9});
+    const Tensor x = randn({16, 20}, {.device = device}),
+                 y = zeros({16}, {.device = device, .dtype = DType::int64});
+    return launches_of_step([&] {
+      optimizer.zero_grad();
+      nn::cross_entropy(model(x), y).backward();
+      optimizer.step();
+    });
+  });
+  std::cout << "SHOWS: launches of a step: " << text << " of an MLP of 3 layers\n";
+  CHECK(std::stoi("0" + text) > 0);
+  CHECK(std::stoi("0" + text) <= 15);
+}
+
+TEST_CASE("launches: a step of a GPT of 12 layers", "[nn]") {
+  constexpr std::int64_t rows = 128, width = 64, tokens = 50;
+  for (const auto& [out, in] : {std::pair{3 * width, width},
+                                {width, width},
+                                {4 * width, width},
+                                {width, 4 * width},
+                                {tokens, width}}) {
+    CHECK(is_one_launch(rows, out, in));  // y
+    CHECK(is_one_launch(rows, in, out));  // dx
+    CHECK(is_one_launch(out, in, rows));  // dW
+  }
+  const std::string text = test::in_child(1, [] {
+    const Device device("cuda:0");
+    GPT model(tokens, width, 12, 32);
+    to(model, device);
+    const std::vector<Tensor> all = parameters(model);
+    optim::AdamW optimizer(all, {.lr = 0.001});
+    const Tensor x = zeros({rows / 32, 32}, {.device = device, .dtype = DType::int64});
+    return launches_of_step([&] {
+      optimizer.zero_grad();
+      nn::cross_entropy(model(x).flatten(0, 1), x.flatten()).backward();
+      optim::clip_grad_norm_(all, 1);
+      optimizer.step();
+    });
+  });
+  std::cout << "SHOWS: launches of a step: " << text
+            << " of a GPT of 12 layers, clipping included\n";
+  CHECK(std::stoi("0" + text) > 0);
+  CHECK(std::stoi("0" + text) <= 400);
+}
 
 TEST_CASE("launches: the gradients of a whole model are clipped in three launches", "[optim]") {
   const std::string text = test::in_child(1, [] {
@@ -17,18 +133,11 @@ TEST_CASE("launches: the gradients of a whole model are clipped in three launche
     }
     optim::AdamW optimizer(parameters);
     optimizer.step();  // allocates the state
-    const auto launches = [&](auto f) {
-      synchronize(device);
-      const auto before = simt::stats().grids;
-      f();
-      synchronize(device);
-      return std::to_string(simt::stats().grids - before) + " ";
-    };
     const std::string clipped = launches([&] { optim::clip_grad_norm_(parameters, 1e-3); });
     const std::string step = launches([&] { optimizer.step(); });
     const std::string fused =
         launches([&] { optimizer.step(optim::clip_grad_norm(parameters, 1e-3).factor); });
-    return clipped + step + fused;
+    return clipped + " " + step + " " + fused;
   });
-  CHECK(text == "3 1 3 ");
+  CHECK(text == "3 1 3");
 }
