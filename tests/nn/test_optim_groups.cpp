@@ -129,6 +129,33 @@ TEST_CASE("clipping: strided, empty and shared gradients of several types", "[nn
   CHECK(shared.version() > version);
 }
 
+TEST_CASE("clipping: without memory no gradient is changed", "[nn][optim][clip]") {
+  const std::vector<Tensor> parameters{leaf({6}, 1), leaf({5, 7}, 2, DType::bfloat16),
+                                       leaf({5, 7}, 3, DType::bfloat16)};
+  std::vector<Tensor> before;
+  for (const Tensor& p : parameters) {
+    const Tensor g = random_tensor(test::sizes_of(p.shape()), p.dtype(), here(), 9);
+    p.set_grad(p.dim() == 2 ? g.t().contiguous().t() : g);
+    before.push_back(g);
+  }
+  const auto clip = [&] { return optim::clip_grad_norm_(parameters, 1); };
+  std::uint64_t failed = 0;
+  for (bool clipped = false; !clipped; ++failed) {
+    REQUIRE(failed < 100);
+    fail_allocation(here(), failed + 1);
+    try {
+      (void)clip();
+      clipped = true;
+    } catch (const OutOfMemoryError&) {
+      for (std::size_t i = 0; i < before.size(); ++i)
+        CHECK_SAME_BITS(parameters[i].grad().contiguous(), before[i]);
+    }
+    fail_allocation(here(), 0);
+  }
+  CHECK(failed > 4);
+  CHECK(optim::get_total_norm(std::vector<Tensor>{parameters[1].grad()}).item<double>() < 1);
+}
+
 TEST_CASE("clipping: by norm and by value, in place, with PyTorch's numbers", "[nn][optim][clip]") {
   const Tensor a = leaf({2}, 1), b = leaf({2}, 2, DType::float64), unused = leaf({3}, 3);
   const std::vector<Tensor> parameters{a, unused, b};
