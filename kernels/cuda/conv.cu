@@ -5,10 +5,11 @@
 #include "cuda/device/loop.cuh"
 #include "cuda/device/run.cuh"
 #include "cuda/errors.hpp"
+#include "cuda/gemm_plan.hpp"
 #include "cuda/kernels.hpp"
 
 // Convolutions of float32 and float64 as matrix products (conv_products.hpp). This file gathers the
-// columns. Those of float16 and bfloat16 are in conv_mma.cu.
+// columns. Those on tensor cores are in conv_mma.cu and conv_tf32.cu.
 namespace braid::cuda {
 
 /// Parameters of conv_columns. It copies units of U, the widest type whose size divides the
@@ -89,12 +90,29 @@ struct ConvEngine {
   void reduce(const ReduceArgs& args) { cuda::reduce(args, stream); }
 };
 
+namespace {
+
+/// k of the matrix product that a convolution is.
+std::int64_t deep(const ConvShape& s, std::int64_t channels) {
+  return s.kernel[0] * s.kernel[1] * channels / s.groups;
+}
+std::int64_t depth_of(const ConvArgs& args) { return deep(args.shape, args.shape.in); }
+std::int64_t depth_of(const ConvDataArgs& args) { return deep(args.shape, args.shape.out); }
+std::int64_t depth_of(const ConvWeightArgs& args) {
+  return args.shape.n * args.shape.out_size[0] * args.shape.out_size[1];
+}
+
+}  // namespace
+
 template <class Args> void convolve(const char* op, const Args& args, Stream& stream) {
   const bool narrow = size_of(args.dtype) == 2;
   if (!narrow && args.dtype != DType::float32 && args.dtype != DType::float64)
     fail_dtype(op, "float32 or float64", args.dtype);  // the CPU's text
   if (args.shape.n <= 0) return;
   if (narrow) return conv_mma(args, stream);
+  if (const Float32Precision precision = precision_for(depth_of(args), float32_precision());
+      args.dtype == DType::float32 && precision != Float32Precision::exact)
+    return conv_tf32(args, precision, stream);
   ConvEngine engine{stream};
   conv_products(args, engine);
 }

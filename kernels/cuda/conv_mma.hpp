@@ -1,5 +1,6 @@
 #pragma once
 #include <braid/core/internal/kernel_args/conv.hpp>
+#include <braid/core/precision.hpp>
 
 namespace braid { class Stream; }
 
@@ -11,5 +12,10 @@ namespace braid::cuda {
 void conv_mma(const ConvArgs& args, Stream& stream);
 void conv_mma(const ConvDataArgs& args, Stream& stream);
 void conv_mma(const ConvWeightArgs& args, Stream& stream);
+
+/// The same of float32, with another precision than exact.
+void conv_tf32(const ConvArgs& args, Float32Precision precision, Stream& stream);
+void conv_tf32(const ConvDataArgs& args, Float32Precision precision, Stream& stream);
+void conv_tf32(const ConvWeightArgs& args, Float32Precision precision, Stream& stream);
 
 }  // namespace braid::cuda

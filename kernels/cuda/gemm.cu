@@ -27,7 +27,9 @@ void gemm_as_planned(const GemmArgs& args, const GemmPlan& plan, Stream& stream)
 void gemm(const GemmArgs& args, Stream& stream) {
   const bool empty = args.m <= 0 || args.n <= 0 || args.batch <= 0;
   if (!empty && cublas_gemm(args, stream)) return;
-  gemm_as_planned(args, empty ? GemmPlan{} : plan_gemm(args, processors_of(stream)), stream);
+  gemm_as_planned(args,
+                  empty ? GemmPlan{} : plan_gemm(args, processors_of(stream), float32_precision()),
+                  stream);
 }
 
 void gemm_pair(const GemmPairArgs& args, Stream& stream) {

@@ -25,7 +25,8 @@ bool is_tiny(const GemmArgs& args) noexcept {
          args.k <= kTinyDepth && args.m * args.n * args.k <= kTinyWork;
 }
 
-GemmPlan plan_gemm(const GemmArgs& args, int processors) noexcept {
+GemmPlan plan_gemm(const GemmArgs& args, int processors, Float32Precision precision) noexcept {
+  precision = precision_for(args.k, precision);
   GemmPlan plan{GemmTileKind::square64, 1, args.k};
   if (is_tiny(args)) {
     plan.tile = GemmTileKind::tiny;
@@ -43,7 +44,7 @@ GemmPlan plan_gemm(const GemmArgs& args, int processors) noexcept {
   }
   double best = 0;
   for (const GemmTileShape& tile : kGemmTiles) {
-    if (!has_tile(args.dtype, tile.use)) continue;
+    if (!has_tile(args.dtype, tile.use, precision)) continue;
     const std::int64_t blocks =
         ceil_div(args.m, tile.rows) * ceil_div(args.n, tile.columns) * args.batch * plan.splits;
     const double each = static_cast<double>(ceil_div(blocks, processors)),

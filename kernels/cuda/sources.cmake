@@ -34,6 +34,9 @@ braid_gemm_part(float32 "BRAID_GEMM(float32, F32)" "BRAID_LINEAR_BACKWARD(float3
 braid_gemm_part(float32_large "BRAID_GEMM_TILES(large, square128, Square128, Tall128x64)")
 braid_gemm_part(float32_skinny "BRAID_GEMM_TILES(skinny, columns128x16, Columns128x16, Rows16x128)")
 braid_gemm_part(float32_square "BRAID_GEMM_TILES(square, square32, Square32, Square64)")
+braid_gemm_part(float32_tf32 "BRAID_GEMM_TF32(tf32, tf32_128, Tf32Large, Tf32Small, Tf32Any)")
+braid_gemm_part(float32_tf32x3
+  "BRAID_GEMM_TF32(tf32x3, tf32x3_128x64, Tf32x3Large, Tf32x3Small, Tf32x3Any)")
 braid_gemm_part(float64 "BRAID_GEMM(float64, F64)" "BRAID_LINEAR_BACKWARD(float64, F64)")
 braid_gemm_part(integer "BRAID_GEMM(int32, Int32)" "BRAID_GEMM(int64, Int64)")
 braid_gemm_part(narrow

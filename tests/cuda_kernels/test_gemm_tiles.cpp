@@ -10,13 +10,29 @@
 #endif
 
 using namespace kernel_test;
+using braid::Float32Precision;
 using braid::GemmArgs;
+using braid::cuda::GemmTileUse;
 
 namespace {
 
 std::function<void(const GemmArgs&)> planned(const braid::cuda::GemmPlan& plan) {
   return [plan](const GemmArgs& args) { braid::cuda::gemm_as_planned(args, plan, stream()); };
 }
+/// The precision of float32 for which a tile is.
+Float32Precision precision_of(GemmTileUse use) {
+  return use == GemmTileUse::tf32     ? Float32Precision::tf32
+         : use == GemmTileUse::tf32x3 ? Float32Precision::tf32x3
+                                      : Float32Precision::exact;
+}
+/// The dtypes of products, and float32 in each precision.
+constexpr std::array<std::pair<DType, Float32Precision>, 6> kTypes{
+    {{DType::float32, Float32Precision::exact},
+     {DType::float32, Float32Precision::tf32x3},
+     {DType::float32, Float32Precision::tf32},
+     {DType::float64, Float32Precision::exact},
+     {DType::float16, Float32Precision::exact},
+     {DType::bfloat16, Float32Precision::exact}}};
 
 }  // namespace
 
@@ -36,8 +52,10 @@ TEST_CASE("cuda gemm: every tile, every layout, sizes one beside the tile's",
         s.accumulate = turn % 3 == 1;
         s.pad = beside == 0 ? 0 : turn % 2 == 0 ? 4 - s.m % 4 : 1;
         s.shift = turn % 5 == 4 ? 1 : 0;
+        s.rounded = product_error(precision_of(tile.use));
         for (const DType t : kFloats)
-          if (has_tile(t, tile.use) && (t == DType::float32 || beside != 0)) check(t, s);
+          if (has_tile(t, tile.use, precision_of(tile.use)) && (t == DType::float32 || beside != 0))
+            check(t, s);
       }
 }
 
@@ -50,15 +68,18 @@ TEST_CASE("cuda gemm: tensor cores, with operands that are aligned to 16 bytes a
   };
   unsigned turn = 0;
   for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles) {
-    if (tile.use != braid::cuda::GemmTileUse::narrow) continue;
+    const bool tf32 = tile.use == GemmTileUse::tf32 || tile.use == GemmTileUse::tf32x3;
+    if (!tf32 && tile.use != GemmTileUse::narrow) continue;
     for (int layout = 0; layout < 4; ++layout)
       for (const auto& [beside, k, pad, batch, shift] :
            {Case{-1, 39, 1, 1, 0}, {1, 161, 7, 1, 0}, {0, 96, 0, 2, 0}, {1, 33, 7, 1, 1}}) {
-        const DType t = turn++ % 2 == 0 ? DType::bfloat16 : DType::float16;
+        const bool even = turn++ % 2 == 0;
+        const DType t = tf32 ? DType::float32 : even ? DType::bfloat16 : DType::float16;
         Product s = product({tile.rows + beside, tile.columns + beside, k}, layout);
         s.by = planned({tile.kind, 1, k});
         s.pad = pad, s.batch = batch, s.shift = shift;
         s.sums = batch == 1;
+        s.rounded = product_error(precision_of(tile.use));
         s.relu = turn % 2 == 0, s.bias = turn % 3 == 0, s.accumulate = turn % 3 == 1;
         check(t, s);
       }
@@ -79,13 +100,14 @@ TEST_CASE("cuda gemm: several tiles each way, whole and ragged", "[cuda_kernels]
 
 TEST_CASE("cuda gemm: k in parts, the same bits again", "[cuda_kernels][gemm]") {
   NEEDS_DEVICE;
-  for (const DType t : kFloats)
+  for (const auto& [t, precision] : kTypes)
     for (int layout = 0; layout < 4; ++layout) {
+      const PrecisionGuard guard(precision);
       Product s = product({37, 21, 1200}, layout);
       GemmArgs shape{};
       shape.m = s.m, shape.n = s.n, shape.k = s.k, shape.batch = 1, shape.dtype = t;
       for (const int processors : {1, 4, 132}) {  // the number of parts depends only on the shape
-        const auto plan = braid::cuda::plan_gemm(shape, processors);
+        const auto plan = braid::cuda::plan_gemm(shape, processors, precision);
         CHECK(plan.splits == 4);
         CHECK(plan.depth == 320);
       }
@@ -93,6 +115,7 @@ TEST_CASE("cuda gemm: k in parts, the same bits again", "[cuda_kernels][gemm]") 
       s.relu = layout == 2;
       s.bias = layout == 0, s.accumulate = layout == 3;
       s.pad = layout;
+      s.rounded = product_error(precision);
       check(t, s);
       Operands once(t, s), again(t, s);
       once.run(), again.run();
@@ -113,12 +136,12 @@ TEST_CASE("cuda gemm: a tile does not change a bit", "[cuda_kernels][gemm]") {
     x.run();
     return std::pair(x.c.bytes(), x.sums.bytes());
   };
-  for (const DType t : {DType::float32, DType::bfloat16, DType::float16})
+  for (const auto& [t, precision] : kTypes)
     for (int layout = 0; layout < 4; ++layout) {
       std::optional<std::pair<std::vector<unsigned char>, std::vector<unsigned char>>> first;
       for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles)
         for (const std::int64_t shift : {0, 1}) {
-          if (!has_tile(t, tile.use)) continue;
+          if (!has_tile(t, tile.use, precision)) continue;
           INFO(t << ", layout " << layout << ", tile " << tile.rows << ", shift " << shift);
           const auto result = run(t, tile.kind, layout, shift);
           if (!first) first = result;
@@ -130,10 +153,11 @@ TEST_CASE("cuda gemm: a tile does not change a bit", "[cuda_kernels][gemm]") {
 TEST_CASE("cuda gemm: the plan", "[cuda_kernels][gemm]") {
   using braid::cuda::GemmTileKind;
   const auto plan = [](std::int64_t m, std::int64_t n, std::int64_t k, int processors,
-                       DType t = DType::float32) {
+                       DType t = DType::float32,
+                       Float32Precision precision = Float32Precision::exact) {
     GemmArgs args{};
     args.dtype = t, args.m = m, args.n = n, args.k = k, args.batch = 1;
-    return braid::cuda::plan_gemm(args, processors);
+    return braid::cuda::plan_gemm(args, processors, precision);
   };
   CHECK(plan(30, 2, 5, 132).tile == GemmTileKind::tiny);  // y of 30×5→2
   CHECK(plan(30, 5, 2, 132).tile == GemmTileKind::tiny);  // dx
@@ -143,6 +167,19 @@ TEST_CASE("cuda gemm: the plan", "[cuda_kernels][gemm]") {
   CHECK(plan(4096, 4096, 64, 132, DType::float64).tile == GemmTileKind::square64);
   CHECK(plan(4096, 4096, 64, 132, DType::bfloat16).tile == GemmTileKind::mma128);
   CHECK(plan(512, 512, 64, 132, DType::float16).tile == GemmTileKind::mma64);
+  CHECK(plan(4096, 4096, 64, 132, DType::float32, Float32Precision::tf32).tile ==
+        GemmTileKind::tf32_128);
+  CHECK(plan(512, 512, 64, 132, DType::float32, Float32Precision::tf32).tile ==
+        GemmTileKind::tf32_64);
+  CHECK(plan(4096, 4096, 64, 132, DType::float64, Float32Precision::tf32).tile ==
+        GemmTileKind::square64);
+  CHECK(plan(4096, 4096, 64, 132, DType::float32, Float32Precision::tf32x3).tile ==
+        GemmTileKind::tf32x3_128x64);
+  CHECK(plan(512, 512, 64, 132, DType::float32, Float32Precision::tf32x3).tile ==
+        GemmTileKind::tf32x3_64);
+  CHECK(plan(4096, 4096, 31, 132, DType::float32, Float32Precision::tf32x3).tile ==
+        GemmTileKind::square128);  // tf32x3 would be less exact
+  CHECK(plan(30, 2, 5, 132, DType::float32, Float32Precision::tf32).tile == GemmTileKind::tiny);
   CHECK(plan(100000, 10, 64, 132).tile == GemmTileKind::columns128x16);
   CHECK(plan(10, 100000, 64, 132).tile == GemmTileKind::rows16x128);
   CHECK(plan(64, 10, 8192, 132).splits == 32);  // dW of a small layer with many rows

@@ -109,7 +109,7 @@ void check(DType t, const Product& s) {
             reference::add_products(start, all_a.data() + (s.k > 0 ? s.at_a(q, i, 0) : 0), step_a,
                                     all_b.data() + (s.k > 0 ? s.at_b(q, 0, j) : 0), step_b, s.k);
         const double bound = braid::is_floating(t)
-                                 ? (static_cast<double>(s.k) + 2) * unit(t) * size +
+                                 ? ((static_cast<double>(s.k) + 2) * unit(t) + s.rounded) * size +
                                        1.001 * unit_of(t) * std::fabs(sum) +
                                        (t == DType::float16 ? 0x1p-25 : 0)
                                  : 0;

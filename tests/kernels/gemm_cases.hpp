@@ -20,6 +20,7 @@ struct Product {
   std::int64_t shift = 0;
   bool repeat_a = false, repeat_b = false;
   bool relu = false, sums = false;
+  double rounded = 0;  // relative error of a product of two elements, before it is summed
   std::function<void(const braid::GemmArgs&)> by = nullptr;  // null: the table's kernel
 
   /// The number of elements that one matrix spans, and the position of an element of batch q.
@@ -47,8 +48,8 @@ struct Operands {
 };
 
 std::string describe(DType t, const Product& s);
-/// Checks that results are within (k + 2) u Σ|a||b|, which holds for any order of summation, and
-/// row sums within the bound of their tree. Integers must be exact. Nothing else of C may change.
+/// Checks that results are within ((k + 2) u + rounded) Σ|a||b|, which holds for any order of
+/// summation, and row sums within the bound of their tree. Integers must be exact. Nothing else of C may change.
 void check(DType t, const Product& s);
 
 extern const std::vector<DType> kGemmTypes;

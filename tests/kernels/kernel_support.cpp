@@ -199,6 +199,13 @@ double Buffer::operator[](std::int64_t i) const {
   return get(dtype_, memory_->elements(), i);
 }
 void Buffer::put(std::int64_t i, double x) { set(dtype_, host(), i, x); }
+double product_error(braid::Float32Precision precision) {
+  switch (precision) {
+    case braid::Float32Precision::tf32: return 2.01 * 0x1p-11;
+    case braid::Float32Precision::tf32x3: return 0x1p-21;
+    default: return 0;
+  }
+}
 Buffer& Buffer::pattern(std::uint32_t seed, double scale) {
   std::uint32_t state = seed * 2654435761u + 12345u;
   for (std::int64_t i = 0; i < n_; ++i) {

@@ -15,6 +15,7 @@
 #include <braid/core/internal/backend.hpp>
 #include <braid/core/internal/kernel_args/loop.hpp>
 #include <braid/core/internal/kernel_table.hpp>
+#include <braid/core/precision.hpp>
 
 #include "support/check.hpp"
 
@@ -61,6 +62,23 @@ void set(DType t, void* data, std::int64_t i, double x);
 /// Runs f with the kernels' threads in reverse order and returns true, if they otherwise run
 /// forward. Else, or if the order cannot be chosen, as on a GPU, returns false without running f.
 bool in_other_order(const std::function<void()>& f);
+
+/// While it exists, products of float32 have another precision.
+class PrecisionGuard {
+ public:
+  explicit PrecisionGuard(braid::Float32Precision precision) {
+    braid::set_float32_precision(precision);
+  }
+  ~PrecisionGuard() { braid::set_float32_precision(before_); }
+  PrecisionGuard(const PrecisionGuard&) = delete;
+  PrecisionGuard& operator=(const PrecisionGuard&) = delete;
+
+ private:
+  braid::Float32Precision before_ = braid::float32_precision();
+};
+/// The relative error of a product of two numbers of float32: for tf32 each is rounded to 11 bits;
+/// for tf32x3 to two times 11 bits, and the product of the rest is left out.
+double product_error(braid::Float32Precision precision);
 
 /// n elements that start `shift` elements after an aligned address, for the host and the device. On
 /// a CPU both use the same memory. On CUDA, kernels use a copy: host writes are copied before the

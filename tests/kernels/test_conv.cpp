@@ -82,11 +82,12 @@ struct Sum {
     const auto i = static_cast<std::size_t>(at);
     value[i] += v, size[i] += std::fabs(v), ++terms[i];
   }
-  [[nodiscard]] bool holds(const Buffer& got, DType t) const {
+  /// `error`: relative, of each term.
+  [[nodiscard]] bool holds(const Buffer& got, DType t, double error = 0) const {
     for (std::int64_t i = 0; i < got.size(); ++i) {
       const auto at = static_cast<std::size_t>(i);
       const double bound =
-          (terms[at] + 3) * (t == DType::float64 ? 2 * 0x1p-53 : 0x1p-24) * size[at] +
+          ((terms[at] + 3) * (t == DType::float64 ? 2 * 0x1p-53 : 0x1p-24) + error) * size[at] +
           1.001 * last_rounding(t) * std::fabs(value[at]);
       if (!(std::fabs(got[i] - value[at]) <= bound)) {
         FAIL_CHECK("element " << i << ": expected " << value[at] << ", got " << got[i] << ", bound "
@@ -134,8 +135,14 @@ struct Expected {
 TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own loops",
           "[kernels][conv]") {
   NEEDS_DEVICE;
-  for (const DType t : {DType::float32, DType::float64, DType::float16, DType::bfloat16})
+  using braid::Float32Precision;
+  const std::vector<std::pair<DType, Float32Precision>> types{
+      {DType::float32, Float32Precision::exact},  {DType::float64, Float32Precision::exact},
+      {DType::float16, Float32Precision::exact},  {DType::bfloat16, Float32Precision::exact},
+      {DType::float32, Float32Precision::tf32x3}, {DType::float32, Float32Precision::tf32}};
+  for (const auto& [t, precision] : types)
     for (std::size_t i = on_cuda() ? 2 : 0; i < kShapes.size(); ++i) {
+      const PrecisionGuard guard(precision);
       const bool narrow = t == DType::float16 || t == DType::bfloat16;
       if (narrow && !on_cuda()) continue;  // the CPU has kernels for float32 and float64
       Problem problem(t, kShapes[i]);
@@ -145,9 +152,11 @@ TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own
         INFO("shape " << i << ", " << braid::name_of(t)
                       << (library ? ", with the library" : ", without"));
         problem.run(t, library);
-        CHECK(expected.y.holds(problem.y, t));
-        CHECK(expected.dx.holds(problem.dx, t));
-        CHECK(expected.dw.holds(problem.dw, t));
+        // the CPU computes exactly
+        const double error = on_cuda() ? product_error(precision) : 0;
+        CHECK(expected.y.holds(problem.y, t, error));
+        CHECK(expected.dx.holds(problem.dx, t, error));
+        CHECK(expected.dw.holds(problem.dw, t, error));
         CHECK(expected.db.holds(problem.db, t));
       }
     }

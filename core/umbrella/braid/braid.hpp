@@ -59,6 +59,7 @@
 #include <braid/core/ops/unary.hpp>
 #include <braid/core/ops/where.hpp>
 #include <braid/core/options.hpp>
+#include <braid/core/precision.hpp>
 #include <braid/core/print.hpp>
 #include <braid/core/random.hpp>
 #include <braid/core/ref.hpp>

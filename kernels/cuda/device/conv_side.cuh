@@ -55,7 +55,7 @@ BRAID_DEVICE int pixel_of(const Gather& g, const GridPlace& at, const KernelPlac
 
 /// As MmaSide, for the columns: along_depth where k runs over an output's columns (their rows are
 /// along the width), otherwise where k runs over their rows.
-/// Aligned   the channels of a group are a multiple of eight, and aligned to 16 bytes.
+/// Aligned   the channels of a group are whole chunks, and aligned to 16 bytes.
 template <class T, bool along_depth, int kWidth, int kDepth, int kBlock, bool Aligned>
 class ConvSide : public MmaSide<T, along_depth, kWidth, kDepth, kBlock, Aligned> {
   using Tile = MmaSide<T, along_depth, kWidth, kDepth, kBlock, Aligned>;
@@ -66,7 +66,7 @@ class ConvSide : public MmaSide<T, along_depth, kWidth, kDepth, kBlock, Aligned>
                           std::int64_t width) {
     from_ = channels;
     this->start_width(wide, width);
-    const int column = Tile::first_chunk() * 8;
+    const int column = Tile::first_chunk() * Tile::kChunk;
     if constexpr (along_depth) {
 #pragma unroll
       for (int e = 0; e < Tile::kEach; ++e) {
@@ -97,9 +97,9 @@ class ConvSide : public MmaSide<T, along_depth, kWidth, kDepth, kBlock, Aligned>
         simt::cp_async16(to, from_ + pixel * g.channels + kernel_.c,
                          pixel >= 0 ? 16 : 0);  // to shared: async
       } else {
-        Pack<T, 8> pack;
+        Pack<T, Tile::kChunk> pack;
 #pragma unroll
-        for (int i = 0; i < 8; ++i) {
+        for (int i = 0; i < Tile::kChunk; ++i) {
           pack.v[i] = T(0.0f);
           if (i >= valid) continue;
           const KernelPlace kernel = place_of_column(g, first_ + static_cast<std::uint32_t>(i));
@@ -115,7 +115,7 @@ class ConvSide : public MmaSide<T, along_depth, kWidth, kDepth, kBlock, Aligned>
  private:
   const T* from_;
   std::uint32_t at_;     // this thread's next column, or the row of its next line
-  std::uint32_t first_;  // the first of this thread's eight columns, and its place
+  std::uint32_t first_;  // the first of this thread's chunk of columns, and its place
   KernelPlace kernel_;
   GridPlace places_[along_depth ? Tile::kEach : 1];
 };

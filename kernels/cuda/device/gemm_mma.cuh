@@ -3,13 +3,16 @@
 #include "cuda/device/mma.cuh"
 #include "cuda/device/mma_side.cuh"
 
-// Products of float16 and bfloat16 on tensor cores, with the parameters, the order of tiles and the
-// names of gemm.cuh. A block computes a tile of C, a warp a part of it in fragments of 16 × 8
-// (mma.sync m16n8k16, float32 sums). k advances in steps through kStages buffers of shared memory:
-// while one step is multiplied, cp.async loads those after it.
-// Order   each element of C is one sum over its part of k, 16 at a time: the bits do not depend on
-//         m, n or the tile. Tiny products (gemm_small.cuh) are sums one element at a time.
-// After   NVIDIA, CUTLASS: the stages and the XOR swizzle.
+// Products of float16, bfloat16 and, as TF32, float32 on tensor cores, with the parameters, the
+// order of tiles and the names of gemm.cuh. A block computes a tile of C, a warp a part of it in
+// fragments of 16 × 8 (mma.sync, float32 sums). k advances in steps through kStages buffers of
+// shared memory: while one step is multiplied, cp.async loads those after it.
+// Order   each element of C is one sum over its part of k, 16 at a time (TF32: 8): the bits do not
+//         depend on m, n or the tile. Tiny products (gemm_small.cuh) are sums one element at a
+//         time.
+// After   NVIDIA, CUTLASS: the stages and the XOR swizzle. Ootomo and Yokota 2022,
+//         arXiv:2203.03341: numbers of two parts, whose sums leave the tensor cores every few
+//         steps, because those cut off what they add.
 namespace braid::cuda {
 
 /// The layout of a block: warps of WarpRows × WarpColumns. `Aligned`: every row of both operands is
@@ -20,6 +23,8 @@ struct MmaTile {
   static constexpr int kRows = Rows, kColumns = Columns, kDepth = Depth, kStages = Stages,
                        kWarpRows = WarpRows, kWarpColumns = WarpColumns, kMinBlocks = MinBlocks;
   static constexpr bool kAligned = Aligned;
+  static constexpr int kParts = 1;     // of a number, see Fragment
+  static constexpr int kPromoted = 0;  // steps that are summed before the sum is added to others
   static constexpr int kWarpsAcross = Columns / WarpColumns;
   static constexpr int kBlock = Rows / WarpRows * kWarpsAcross * 32;
   // A line of the results that a warp rearranges. The eight elements of padding make the banks of
@@ -30,6 +35,15 @@ struct MmaTile {
                 WarpColumns % 32 == 0 && Depth % 16 == 0 && kBlock >= Rows &&
                 (Stages & (Stages - 1)) == 0);
   static_assert(std::size_t{kBlock} / 32 * 16 * kResultLine * sizeof(float) <= kShared);
+};
+
+/// A tile of float32 that is multiplied as TF32. Numbers of two parts are summed over 32 of k, and
+/// these sums are added in float32.
+template <int Rows, int Columns, int Depth, int Stages, int WarpRows, int WarpColumns, bool Aligned,
+          int MinBlocks, int Parts>
+struct Tf32Tile : MmaTile<Rows, Columns, Depth, Stages, WarpRows, WarpColumns, Aligned, MinBlocks> {
+  static constexpr int kParts = Parts, kPromoted = Parts > 1 ? 32 / Depth : 0;
+  static constexpr std::size_t kShared = std::size_t{Stages} * (Rows + Columns) * Depth * 4;
 };
 
 /// Stores 16 rows of a warp's results, of which the first is at row i and column j of the matrix.
@@ -103,7 +117,16 @@ BRAID_DEVICE void mma_block(const GemmParams<E>& p, const LayoutA& layout_a,
 
   const bool sums = p.sum_a != nullptr && item.column == 0 && thread < Tile::kRows;
   RowSum<float> row_sum{};
-  float sum[rows][columns][4] = {};
+  constexpr bool promotes = Tile::kPromoted > 0;
+  float sum[rows][columns][4] = {}, recent[promotes ? rows : 1][columns][4] = {};
+  const auto promote = [&] {
+#pragma unroll
+    for (int i = 0; i < rows; ++i)
+#pragma unroll
+      for (int j = 0; j < columns; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sum[i][j][e] += recent[i][j][e], recent[i][j][e] = 0;
+  };
   for (int step = 0; step < steps; ++step) {
     simt::cp_async_wait<kStages - 2>();
     __syncthreads();  // this step has arrived, and the buffer of the step before it is free
@@ -111,24 +134,34 @@ BRAID_DEVICE void mma_block(const GemmParams<E>& p, const LayoutA& layout_a,
     const T* const a = shared_a + step % kStages * SideA::kSize;
     const T* const b = shared_b + step % kStages * SideB::kSize;
 #pragma unroll
-    for (int k = 0; k < Tile::kDepth / 16; ++k) {
-      std::uint32_t x[rows][4], y[columns / 2][4];
+    for (int k = 0; k < Tile::kDepth / SideA::kDeep; ++k) {
+      Fragment<Tile::kParts> x[rows], y[columns / 2];
 #pragma unroll
-      for (int i = 0; i < rows; ++i) SideA::read_a(x[i], a, row + i * 16, k, lane);
+      for (int i = 0; i < rows; ++i) SideA::read_a(x[i].part[0], a, row + i * 16, k, lane);
 #pragma unroll
-      for (int j = 0; j < columns / 2; ++j) SideB::read_b(y[j], b, column + j * 16, k, lane);
+      for (int j = 0; j < columns / 2; ++j)
+        SideB::read_b(y[j].part[0], b, column + j * 16, k, lane);
+#pragma unroll
+      for (int i = 0; i < rows; ++i) split<E>(x[i]);
+#pragma unroll
+      for (int j = 0; j < columns / 2; ++j) split<E>(y[j]);
 #pragma unroll
       for (int i = 0; i < rows; ++i)
 #pragma unroll
-        for (int j = 0; j < columns; ++j)
-          multiply_fragments(sum[i][j], x[i], {y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]}, E{});
+        for (int j = 0; j < columns; ++j) {
+          if constexpr (promotes) multiply_parts<E>(recent[i][j], x[i], y[j / 2], j % 2);
+          else multiply_parts<E>(sum[i][j], x[i], y[j / 2], j % 2);
+        }
     }
+    if constexpr (promotes)
+      if (step % Tile::kPromoted == Tile::kPromoted - 1) promote();
     if (sums) {
       for (int k = 0; k < Tile::kDepth; k += kRowGroup)
         row_sum.add(tree_sum<kRowGroup, float>(
             [&](int g) { return E::load(SideA::element(a, thread, k + g)); }));
     }
   }
+  if constexpr (promotes) promote();
   if (sums && i0 + thread < p.m) {
     if (p.partial != nullptr) p.partial_sums[item.split * p.m + i0 + thread] = row_sum.value();
     else p.sum_a[i0 + thread] = E::store(row_sum.value());
@@ -153,5 +186,11 @@ BRAID_DEVICE void gemm_mma_block(const GemmParams<E>& p) {
 using Mma128 = MmaTile<128, 128, 32, 4, 64, 64, true, 2>;
 using Mma64 = MmaTile<64, 64, 32, 4, 32, 32, true, 4>;
 using Mma64Any = MmaTile<64, 64, 32, 4, 32, 32, false, 4>;
+using Tf32Large = Tf32Tile<128, 128, 16, 4, 64, 64, true, 2, 1>;
+using Tf32Small = Tf32Tile<64, 64, 16, 4, 32, 32, true, 4, 1>;
+using Tf32Any = Tf32Tile<64, 64, 16, 4, 32, 32, false, 4, 1>;
+using Tf32x3Large = Tf32Tile<128, 64, 16, 4, 64, 32, true, 2, 2>;
+using Tf32x3Small = Tf32Tile<64, 64, 16, 4, 32, 32, true, 4, 2>;
+using Tf32x3Any = Tf32Tile<64, 64, 16, 4, 32, 32, false, 4, 2>;
 
 }  // namespace braid::cuda
