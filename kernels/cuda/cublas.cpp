@@ -141,11 +141,14 @@ GemmEngine gemm_engine() {
   return static_cast<GemmEngine>(engine);
 }
 
-bool cublas_computes(GemmEngine engine, DType dtype, bool (*opens)()) {
-  const bool narrow = size_of(dtype) == 2;
+bool cublas_computes(GemmEngine engine, DType dtype, Float32Precision precision, bool (*opens)()) {
+  const bool single = dtype == DType::float32;
+  const bool tensor_cores = size_of(dtype) == 2 || (single && precision == Float32Precision::tf32);
   switch (engine) {
-    case GemmEngine::automatic: return narrow && opens();
-    case GemmEngine::cublas: return narrow || dtype == DType::float32 || dtype == DType::float64;
+    case GemmEngine::automatic: return tensor_cores && opens();
+    case GemmEngine::cublas:
+      return tensor_cores || dtype == DType::float64 ||
+             (single && precision == Float32Precision::exact);
     case GemmEngine::braid: return false;
   }
   return false;
@@ -161,7 +164,8 @@ namespace {
 /// C = op(A) op(B) (+ bias, + C) by cuBLAS. Returns false if cuBLAS cannot compute it.
 bool multiply(const GemmArgs& args, Stream& stream) {
   const GemmEngine engine = gemm_engine();
-  if (!cublas_computes(engine, args.dtype, &cublas::is_installed) || args.k == 0 ||
+  const Float32Precision precision = precision_for(args.k, float32_precision());
+  if (!cublas_computes(engine, args.dtype, precision, &cublas::is_installed) || args.k == 0 ||
       args.batch > std::numeric_limits<int>::max() ||
       (engine == GemmEngine::automatic && is_tiny(args)))
     return false;
@@ -217,18 +221,22 @@ bool multiply(const GemmArgs& args, Stream& stream) {
                    static_cast<T*>(args.c), small(result.ld), result.batch, batch),
           name, device, scope);
   };
-  if (args.dtype == DType::float32) {
+  const bool tf32 = args.dtype == DType::float32 && precision == Float32Precision::tf32;
+  if (args.dtype == DType::float32 && !tf32) {
     typed(f.sgemm, "cublasSgemmStridedBatched");
   } else if (args.dtype == DType::float64) {
     typed(f.dgemm, "cublasDgemmStridedBatched");
   } else {
-    const int type = args.dtype == DType::float16 ? cublas::kFloat16 : cublas::kBfloat16;
+    const int type = tf32                           ? cublas::kFloat32
+                     : args.dtype == DType::float16 ? cublas::kFloat16
+                                                    : cublas::kBfloat16;
     const float alpha = 1, beta = adds ? 1.0f : 0.0f;
-    check(f.gemm_ex(own.handle, operation(first), operation(second), m, n, k, &alpha, first.data,
-                    type, small(first.ld), first.batch, second.data, type, small(second.ld),
-                    second.batch, &beta, args.c, type, small(result.ld), result.batch, batch,
-                    cublas::kComputeFloat32, cublas::kDefaultAlgorithm),
-          "cublasGemmStridedBatchedEx", device, scope);
+    check(
+        f.gemm_ex(own.handle, operation(first), operation(second), m, n, k, &alpha, first.data,
+                  type, small(first.ld), first.batch, second.data, type, small(second.ld),
+                  second.batch, &beta, args.c, type, small(result.ld), result.batch, batch,
+                  tf32 ? cublas::kComputeTf32 : cublas::kComputeFloat32, cublas::kDefaultAlgorithm),
+        "cublasGemmStridedBatchedEx", device, scope);
   }
   return true;
 }

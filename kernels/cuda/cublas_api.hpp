@@ -16,10 +16,11 @@ using Status = int;
 
 inline constexpr Status kSuccess = 0, kAllocFailed = 3;
 inline constexpr int kNoTranspose = 0, kTranspose = 1;  // cublasOperation_t
-inline constexpr int kFloat16 = 2, kBfloat16 = 14;      // cudaDataType
+// cudaDataType
+inline constexpr int kFloat32 = 0, kFloat16 = 2, kBfloat16 = 14;
 // cublasComputeType_t, cublasGemmAlgo_t
-inline constexpr int kComputeFloat32 = 68, kDefaultAlgorithm = -1;
-// cublasMath_t: no TF32; sums of 16-bit products stay in float32
+inline constexpr int kComputeFloat32 = 68, kComputeTf32 = 77, kDefaultAlgorithm = -1;
+// cublasMath_t: TF32 only where kComputeTf32 says so; sums of 16-bit products stay in float32
 inline constexpr int kMathDefault = 0, kMathFullReductions = 16;
 
 template <class T>

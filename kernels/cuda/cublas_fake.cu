@@ -19,15 +19,21 @@ struct FakeGemmShape {
   int batch;
 };
 
+/// An operand of float32 that is rounded to TF32.
+struct Tf32 {
+  float x;
+  __device__ explicit operator float() const { return __uint_as_float(simt::to_tf32(x)); }
+};
+
 /// C = op(A) op(B) (+ C), one element per thread, summed along k in order.
-template <class T, class Sum>
-__global__ void fake_gemm(FakeGemmShape s, const T* a, const T* b, T* c) {
+template <class Operand, class T, class Sum>
+__global__ void fake_gemm(FakeGemmShape s, const Operand* a, const Operand* b, T* c) {
   const long long at = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
   const long long size = static_cast<long long>(s.m) * s.n;
   if (at >= size * s.batch) return;
   const long long matrix = at / size, i = at % size % s.m, j = at % size / s.m;
-  const T* const x = a + matrix * s.stride_a;
-  const T* const y = b + matrix * s.stride_b;
+  const Operand* const x = a + matrix * s.stride_a;
+  const Operand* const y = b + matrix * s.stride_b;
   Sum sum = 0;
   for (long long p = 0; p < s.k; ++p)
     sum += static_cast<Sum>(s.ta ? x[i * s.lda + p] : x[p * s.lda + i]) *
@@ -64,10 +70,10 @@ Status set_math_mode(Handle handle, int mode) {
   return kSuccess;
 }
 
-template <class T, class Sum>
-Status run(Handle handle, int transa, int transb, int m, int n, int k, Sum alpha, const T* a,
-           int lda, long long stride_a, const T* b, int ldb, long long stride_b, Sum beta, T* c,
-           int ldc, long long stride_c, int batch) {
+template <class Operand, class T, class Sum>
+Status run(Handle handle, int transa, int transb, int m, int n, int k, Sum alpha, const Operand* a,
+           int lda, long long stride_a, const Operand* b, int ldb, long long stride_b, Sum beta,
+           T* c, int ldc, long long stride_c, int batch) {
   if (handle == nullptr || handle->workspace == nullptr) return kNotInitialized;
   if (m < 0 || n < 0 || k < 0 || batch < 0 || transa < 0 || transa > 1 || transb < 0 || transb > 1)
     return kInvalid;
@@ -93,8 +99,8 @@ Status run(Handle handle, int transa, int transb, int m, int n, int k, Sum alpha
   if (count == 0) return kSuccess;
   constexpr unsigned kBlock = 128;
   const auto blocks = static_cast<unsigned>((count + kBlock - 1) / kBlock);
-  return simt::launch(fake_gemm<T, Sum>, dim3(blocks), dim3(kBlock), 0, handle->stream, shape, a, b,
-                      c) == cudaSuccess
+  return simt::launch(fake_gemm<Operand, T, Sum>, dim3(blocks), dim3(kBlock), 0, handle->stream,
+                      shape, a, b, c) == cudaSuccess
              ? kSuccess
              : kExecutionFailed;
 }
@@ -103,25 +109,27 @@ template <class T>
 Status gemm(Handle handle, int transa, int transb, int m, int n, int k, const T* alpha, const T* a,
             int lda, long long stride_a, const T* b, int ldb, long long stride_b, const T* beta,
             T* c, int ldc, long long stride_c, int batch) {
-  return run<T, T>(handle, transa, transb, m, n, k, *alpha, a, lda, stride_a, b, ldb, stride_b,
-                   *beta, c, ldc, stride_c, batch);
+  return run<T, T, T>(handle, transa, transb, m, n, k, *alpha, a, lda, stride_a, b, ldb, stride_b,
+                      *beta, c, ldc, stride_c, batch);
 }
 
 Status gemm_ex(Handle handle, int transa, int transb, int m, int n, int k, const void* alpha,
                const void* a, int type_a, int lda, long long stride_a, const void* b, int type_b,
                int ldb, long long stride_b, const void* beta, void* c, int type_c, int ldc,
                long long stride_c, int batch, int compute, int algorithm) {
-  if (type_a != type_b || type_a != type_c || compute != kComputeFloat32 ||
-      algorithm != kDefaultAlgorithm)
+  if (type_a != type_b || type_a != type_c || algorithm != kDefaultAlgorithm ||
+      compute != (type_a == kFloat32 ? kComputeTf32 : kComputeFloat32))
     return kNotSupported;
-  const auto typed = [&]<class T>(T*) {
-    return run<T, float>(handle, transa, transb, m, n, k, *static_cast<const float*>(alpha),
-                         static_cast<const T*>(a), lda, stride_a, static_cast<const T*>(b), ldb,
-                         stride_b, *static_cast<const float*>(beta), static_cast<T*>(c), ldc,
-                         stride_c, batch);
+  const auto typed = [&]<class Operand, class T>(Operand*, T*) {
+    return run<Operand, T, float>(
+        handle, transa, transb, m, n, k, *static_cast<const float*>(alpha),
+        static_cast<const Operand*>(a), lda, stride_a, static_cast<const Operand*>(b), ldb,
+        stride_b, *static_cast<const float*>(beta), static_cast<T*>(c), ldc, stride_c, batch);
   };
-  if (type_a == kFloat16) return typed(static_cast<simt::half_t*>(nullptr));
-  if (type_a == kBfloat16) return typed(static_cast<simt::bfloat16_t*>(nullptr));
+  const auto same = [&]<class T>(T* type) { return typed(type, type); };
+  if (type_a == kFloat16) return same(static_cast<simt::half_t*>(nullptr));
+  if (type_a == kBfloat16) return same(static_cast<simt::bfloat16_t*>(nullptr));
+  if (type_a == kFloat32) return typed(static_cast<Tf32*>(nullptr), static_cast<float*>(nullptr));
   return kNotSupported;
 }
 

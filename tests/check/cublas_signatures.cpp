@@ -39,8 +39,10 @@ static_assert(kSame<GemmEx, std::remove_cv_t<decltype(kTable.gemm_ex)>>);
 static_assert(ours::kSuccess == CUBLAS_STATUS_SUCCESS &&
               ours::kAllocFailed == CUBLAS_STATUS_ALLOC_FAILED);
 static_assert(ours::kNoTranspose == CUBLAS_OP_N && ours::kTranspose == CUBLAS_OP_T);
-static_assert(ours::kFloat16 == CUDA_R_16F && ours::kBfloat16 == CUDA_R_16BF);
+static_assert(ours::kFloat32 == CUDA_R_32F && ours::kFloat16 == CUDA_R_16F &&
+              ours::kBfloat16 == CUDA_R_16BF);
 static_assert(ours::kComputeFloat32 == CUBLAS_COMPUTE_32F &&
+              ours::kComputeTf32 == CUBLAS_COMPUTE_32F_FAST_TF32 &&
               ours::kDefaultAlgorithm == CUBLAS_GEMM_DEFAULT);
 static_assert(ours::kMathDefault == CUBLAS_DEFAULT_MATH &&
               ours::kMathFullReductions == CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);

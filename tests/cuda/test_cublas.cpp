@@ -95,20 +95,28 @@ TEST_CASE("cublas: what each engine leaves to it", "[cublas]") {
   struct Row {
     DType dtype;
     bool automatic, cublas;
+    Float32Precision precision = Float32Precision::exact;
   };
   for (const Row& row : {Row{DType::float16, true, true},
                          {DType::bfloat16, true, true},
                          {DType::float32, false, true},
+                         {DType::float32, true, true, Float32Precision::tf32},
+                         {DType::float32, false, false, Float32Precision::tf32x3},
+                         {DType::float16, true, true, Float32Precision::tf32x3},
+                         {DType::float64, false, true, Float32Precision::tf32},
                          {DType::float64, false, true},
                          {DType::int32, false, false},
                          {DType::int64, false, false}}) {
     INFO(row.dtype);
     asked = 0;
-    CHECK(cuda::cublas_computes(GemmEngine::automatic, row.dtype, opens) == row.automatic);
-    CHECK_FALSE(cuda::cublas_computes(GemmEngine::automatic, row.dtype, fails));
+    const auto computes = [&](GemmEngine engine, bool (*library)()) {
+      return cuda::cublas_computes(engine, row.dtype, row.precision, library);
+    };
+    CHECK(computes(GemmEngine::automatic, opens) == row.automatic);
+    CHECK_FALSE(computes(GemmEngine::automatic, fails));
     CHECK(asked == (row.automatic ? 2 : 0));
-    CHECK(cuda::cublas_computes(GemmEngine::cublas, row.dtype, fails) == row.cublas);
-    CHECK_FALSE(cuda::cublas_computes(GemmEngine::braid, row.dtype, opens));
+    CHECK(computes(GemmEngine::cublas, fails) == row.cublas);
+    CHECK_FALSE(computes(GemmEngine::braid, opens));
     CHECK(asked == (row.automatic ? 2 : 0));
   }
 }

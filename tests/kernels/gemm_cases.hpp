@@ -49,7 +49,8 @@ struct Operands {
 
 std::string describe(DType t, const Product& s);
 /// Checks that results are within ((k + 2) u + rounded) Σ|a||b|, which holds for any order of
-/// summation, and row sums within the bound of their tree. Integers must be exact. Nothing else of C may change.
+/// summation, and row sums within the bound of their tree. Integers must be exact. Nothing else of
+/// C may change.
 void check(DType t, const Product& s);
 
 extern const std::vector<DType> kGemmTypes;

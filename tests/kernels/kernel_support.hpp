@@ -15,9 +15,9 @@
 #include <braid/core/internal/backend.hpp>
 #include <braid/core/internal/kernel_args/loop.hpp>
 #include <braid/core/internal/kernel_table.hpp>
-#include <braid/core/precision.hpp>
 
 #include "support/check.hpp"
+#include "support/precision.hpp"
 
 // Helpers for tests that call a device's kernels directly: hand-made loops, buffers with guards,
 // elements of any dtype as double. The same cases run on the CPU (braid_tests_kernels) and on CUDA
@@ -26,6 +26,7 @@ namespace kernel_test {
 
 using braid::DType;
 using braid::Loop;
+using braid::test::PrecisionGuard;
 
 /// Defined by each program: true for cuda:0, false for cpu:0.
 bool on_cuda();
@@ -63,19 +64,6 @@ void set(DType t, void* data, std::int64_t i, double x);
 /// forward. Else, or if the order cannot be chosen, as on a GPU, returns false without running f.
 bool in_other_order(const std::function<void()>& f);
 
-/// While it exists, products of float32 have another precision.
-class PrecisionGuard {
- public:
-  explicit PrecisionGuard(braid::Float32Precision precision) {
-    braid::set_float32_precision(precision);
-  }
-  ~PrecisionGuard() { braid::set_float32_precision(before_); }
-  PrecisionGuard(const PrecisionGuard&) = delete;
-  PrecisionGuard& operator=(const PrecisionGuard&) = delete;
-
- private:
-  braid::Float32Precision before_ = braid::float32_precision();
-};
 /// The relative error of a product of two numbers of float32: for tf32 each is rounded to 11 bits;
 /// for tf32x3 to two times 11 bits, and the product of the rest is left out.
 double product_error(braid::Float32Precision precision);

@@ -190,7 +190,7 @@ using Tf32Large = Tf32Tile<128, 128, 16, 4, 64, 64, true, 2, 1>;
 using Tf32Small = Tf32Tile<64, 64, 16, 4, 32, 32, true, 4, 1>;
 using Tf32Any = Tf32Tile<64, 64, 16, 4, 32, 32, false, 4, 1>;
 using Tf32x3Large = Tf32Tile<128, 64, 16, 4, 64, 32, true, 2, 2>;
-using Tf32x3Small = Tf32Tile<64, 64, 16, 4, 32, 32, true, 4, 2>;
-using Tf32x3Any = Tf32Tile<64, 64, 16, 4, 32, 32, false, 4, 2>;
+using Tf32x3Small = Tf32Tile<64, 64, 16, 4, 32, 32, true, 3, 2>;
+using Tf32x3Any = Tf32Tile<64, 64, 16, 4, 32, 32, false, 3, 2>;
 
 }  // namespace braid::cuda

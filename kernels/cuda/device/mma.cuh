@@ -26,8 +26,8 @@ template <int Parts> struct Fragment {
   std::uint32_t part[Parts][4];
 };
 
-/// Prepares a fragment that was read to part[0]: rounds float32 to TF32. tf32 of TF32 keeps 11 bits
-/// of a number, so the rest of it, rounded, is exact to 2^-23 of it.
+/// Prepares a fragment that was read to part[0]: rounds float32 to TF32, whose numbers have 11
+/// bits. Two parts together are exact to 2^-23 of the number.
 template <class E, int Parts> BRAID_DEVICE void split(Fragment<Parts>& x) {
   if constexpr (std::is_same_v<E, F32>) {
 #pragma unroll

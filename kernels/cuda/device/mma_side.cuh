@@ -92,8 +92,8 @@ class MmaSide {
 
  protected:
   /// This lane names row `row` of the matrix that is 8 `right` along the width and a chunk `down`
-  /// along k from `wide` and `step`. The swizzle of `right` and `down` is separate from that of `wide` and
-  /// `step`, which are constants in most loops: what is left of them is an offset in the
+  /// along k from `wide` and `step`. The swizzle of `right` and `down` is separate from that of
+  /// `wide` and `step`, which are constants in most loops: what is left of them is an offset in the
   /// instruction.
   static BRAID_DEVICE void read(std::uint32_t (&x)[4], const T* tile, int wide, int step, int row,
                                 int right, int down) {

@@ -33,12 +33,12 @@ void manual_seed(std::uint64_t seed);
 
 /// The implementation of matrix products on CUDA devices.
 enum class GemmEngine {
-  /// The default: cuBLAS for float16 and bfloat16 where it can be opened, Braid's kernels for all
-  /// others. Emulated devices always use Braid's kernels
+  /// The default: cuBLAS for float16, bfloat16, and float32 with Float32Precision::tf32, where it
+  /// can be opened, Braid's kernels for all others. Emulated devices always use Braid's kernels
   automatic,
   braid,  ///< Braid's kernels: the same bits for every stream, thread and run
   /// NVIDIA's cuBLAS, opened at run time, for floating point products; Braid's kernels compute all
-  /// others, and those that cuBLAS cannot compute
+  /// others, those with Float32Precision::tf32x3, and those that cuBLAS cannot compute
   cublas,
 };
 
