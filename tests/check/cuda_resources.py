@@ -103,6 +103,7 @@ WIDTHS = [
      "a thread owns columns, a warp's side by side, and adds in the order of the indices"),
     (r"(linear|matmul)_\w+_tiny<.*", "a product of one block: its operands come from the caches"),
     (r"gemm_join<(float16|bfloat16|float32|float64|int32|int64)>", {"load"}),
+    (r"(linear|matmul)_\w+<float32, Tf32Tile<.*", {"async", "read", "store"}),
     (r"linear_backward_weight<float32, .*", {"async", "read", "store"}),
     (r"linear_forward<float32, .*", {"load", "read", "store"}),
     (r"(linear|matmul)_\w+<float32, .*", {"async", "load", "read", "store"}),
@@ -302,7 +303,8 @@ def main():
             if loop is None or not re.search(args.loops, kernel.name):
                 continue
             multiplies = loop["HMMA"] or loop["FFMA"]
-            loads, all_of_them = loop["LDSM"] or loop["LDS"], sum(loop.values())
+            plain = loop["LDS"] if "Tf32Tile" in kernel.name or not loop["LDSM"] else 0
+            loads, all_of_them = loop["LDSM"] + plain, sum(loop.values())
             print(f"| `{kernel.name}` | {multiplies} | {loads} | {loop['LDGSTS']} | {all_of_them} "
                   f"| {multiplies / max(loads, 1):.1f} | {multiplies / all_of_them:.2f} |")
         return
