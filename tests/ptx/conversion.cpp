@@ -78,6 +78,13 @@ Next to_bf16(Thread& t, const Instruction& i) {
   t.r[i.d] = to_half(get<float>(t.r[i.a]), 7, -126, 127);
   return Next::go_on;
 }
+/// Rounds to the nearest number of TF32, ties away from zero: 13 bits of float32 fewer.
+Next to_tf32(Thread& t, const Instruction& i) {
+  const auto x = get<float>(t.r[i.a]);
+  const auto bits = get<std::uint32_t>(t.r[i.a]);
+  t.r[i.d] = x != x ? 0x7fffe000u : std::isinf(x) ? bits : (bits + 0x1000u) & 0xffffe000u;
+  return Next::go_on;
+}
 template <class D> Next from_f16(Thread& t, const Instruction& i) {
   t.r[i.d] = put(one_nan(static_cast<D>(from_half(get<std::uint16_t>(t.r[i.a])))));
   return Next::go_on;
@@ -156,6 +163,11 @@ void convert(Line& line) {
     return;
   }
   line.registers(2);
+  if (to == "tf32") {
+    line.expect("rna");
+    line.i.run = from == "f32" ? &to_tf32 : nullptr;
+    return;
+  }
   const bool halves = from == "f16" || from == "bf16" || to == "f16" || to == "bf16";
   if (halves) {
     if (to == "f16" || to == "bf16") line.expect("rn");
