@@ -4,6 +4,7 @@
 #include "cuda/device/loop.cuh"
 #include "cuda/device/report.cuh"
 #include "cuda/errors.hpp"
+#include "cuda/index_runs.hpp"
 #include "cuda/kernels.hpp"
 
 // Rows of a table by index: embedding lookup and its gradient.
@@ -130,6 +131,8 @@ void scatter_add_rows(const ScatterAddRowsArgs& args, Stream& stream) {
   if (args.width <= 0)
     return run("scatter_add_rows", check_indices, blocks_for(args.rows, kThreads), kThreads, stream,
                args.index, -args.table_rows, args.table_rows, args.rows, site);
+  // With few rows the launches of a sort would take longer.
+  if (args.rows > kThreads && is_floating(args.dtype)) return scatter_add_runs(args, site, stream);
   unsigned owners = 1;  // a power of two
   while (owners < 256 && owners < args.table_rows && owners < args.rows) owners *= 2;
   const std::int64_t columns = (args.width + kThreads - 1) / kThreads;

@@ -33,7 +33,7 @@ EXCEPTIONS = [
 # The kernels that report an error to the host (device/report.cuh). Only they may exchange 64 bits
 # atomically. They need a system-wide fence between the fields of the record and its state.
 REPORTS = re.compile(r"map_\w+<Map2<.*\bDivideIntegers<.*|map_\w+<.*\bIntegerFunction<.*|"
-                     r"cross_entropy_\w+<.*|(gather|scatter)_\w+<.*|check_indices")
+                     r"cross_entropy_\w+<.*|(gather|scatter)_\w+<.*|check_indices|row_keys")
 
 # (kernel, the accesses that must be 16 bytes wide: load (global), store (global), async (global to
 # shared), read (shared); or the reason why none are). The first rule that matches applies. A kernel
@@ -96,6 +96,10 @@ WIDTHS = [
     (r"gather_units<uint4>", {"load", "store"}),
     (r"gather_units<.*", "for rows that are no whole numbers of 16 bytes"),
     (r"check_indices", "indices are looked at one by one"),
+    (r"row_keys", "indices are looked at one by one"),
+    (r"add_runs<.*, 1>",
+     "rows that are no whole numbers of 16 bytes; a warp's columns lie side by side"),
+    (r"add_runs<.*", {"load", "store"}),
     (r"gather_elements<.*", "an element lies where its index says"),
     (r"scatter_elements<.*",
      "a thread follows the indices one by one: the elements lie where they say"),

@@ -1,5 +1,5 @@
 // Tests of index_select, embedding and operator[](Tensor): sizes, repeated and negative indices,
-// gradients in index order, invalid indices.
+// the order of sums in gradients, invalid indices.
 #include "reference/index.hpp"
 #include "reference/reduce.hpp"
 #include "shorthand.hpp"
@@ -26,6 +26,25 @@ Array scattered(const Array& dy, const Array& index, const Sizes& table, DType t
           reference::round_to(g[row * width + j] + dy[i * width + j], format_of(t));
   }
   return g;
+}
+
+/// The number of elements that are not the sums of their rows, in any order, rounded once.
+std::int64_t count_wrong(const Tensor& g, const Tensor& dy, const Tensor& index) {
+  const Sizes table{g.size(0), g.size(1)};
+  Array sizes = array_of(dy);
+  for (std::int64_t i = 0; i < sizes.size(); ++i) sizes[i] = std::fabs(sizes[i]);
+  sizes = scattered(sizes, array_of(index), table, DType::float64);
+  const Array got = array_of(g),
+              want = scattered(array_of(dy), array_of(index), table, DType::float64);
+  const DType t = g.dtype();
+  const double sums = t == DType::float64 ? 0x1p-53 : 0x1p-24,
+               result = t == DType::bfloat16  ? 0x1p-8
+                        : t == DType::float16 ? 0x1p-11
+                                              : sums;
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < got.size(); ++i)
+    wrong += !(std::fabs(got[i] - want[i]) <= result * std::fabs(want[i]) + 64 * sums * sizes[i]);
+  return wrong;
 }
 
 }  // namespace
@@ -62,8 +81,7 @@ TEST_CASE("index: index_select along every dim", "[index]") {
               reference::index_select(array_of(random_tensor({4})), 0, {3, 3, -4}));
 }
 
-TEST_CASE("index: the gradient of repeated rows is a sum in the order of the index",
-          "[index][gradients]") {
+TEST_CASE("index: the gradient of repeated rows is a sum in a fixed order", "[index][gradients]") {
   const KeepThreads keep;
   for (const DType t : floating_dtypes())
     for (const auto& [rows, width, n] : std::vector<std::array<std::int64_t, 3>>{
@@ -76,7 +94,12 @@ TEST_CASE("index: the gradient of repeated rows is a sum in the order of the ind
         set_num_threads(threads);
         const Tensor g = pulled(table[index], {table}, dy)[0];
         CHECK(g.shape() == table.shape());
-        CHECK_EXACT(g, want);
+        if (on_cpu() || n <= 256) {
+          CHECK_EXACT(g, want);
+        } else {  // not in the order of the index
+          CHECK(count_wrong(g, dy, index) == 0);
+          CHECK_SAME_BITS(g, pulled(table[index], {table}, dy)[0]);
+        }
       }
     }
 }

@@ -12,7 +12,8 @@ namespace braid {
 /// indices count from the end.
 ///
 /// Gradient  each slice of dy is added to the slice of dx that it came from, in the order of the
-///           index
+///           index. On CUDA more than 256 slices are added in another fixed order, and each sum is
+///           rounded once
 /// Throws    IndexError for an index out of range; DTypeError unless the index is int64;
 ///           ShapeError; DeviceError
 ///
@@ -22,8 +23,8 @@ namespace braid {
 /// F.embedding has the index first; that order throws DTypeError here.
 ///
 /// Shapes    weight [rows, width], index [..] int64 → [.., width]
-/// Gradient  to the whole weight (not sparse), except that row padding_idx gets none. A negative
-///           padding_idx counts from the end
+/// Gradient  as index_select, to the whole weight (not sparse), except that row padding_idx gets
+///           none. A negative padding_idx counts from the end
 /// Throws    IndexError for an index outside [0, rows) or a padding_idx outside [-rows, rows);
 ///           DTypeError, ShapeError, DeviceError
 [[nodiscard]] Tensor embedding(const Tensor& weight, const Tensor& index,
