@@ -11,7 +11,8 @@
 
 // Fused cross entropy of contiguous logits with class labels; no probabilities are stored. A row of
 // up to 1024 classes is computed by a warp, a longer one by a block.
-// Traffic  the logits are read once, forward and backward; forward again for label smoothing.
+// Traffic  the logits are read once, forward and backward; forward again for label smoothing. Rows
+//          of any length are read and written in accesses of 16 bytes, except at their ends.
 // Labels   outside [0, n) are reported (runtime/device_errors.hpp); the row's loss and gradient are
 //          NaN.
 namespace braid::cuda {
@@ -147,24 +148,28 @@ template <class E> struct Upstream {
 /// reads and writes each element.
 template <class E>
 BRAID_DEVICE void gradient_row(const typename E::T* x, typename E::T* dx, std::int64_t row,
-                               std::int64_t n, bool packs, const Labels& labels,
-                               const Classes<E>& classes, typename E::A of_all, typename E::A lse,
-                               typename E::A factor, int first, int step) {
+                               std::int64_t n, const Labels& labels, const Classes<E>& classes,
+                               typename E::A of_all, typename E::A lse, typename E::A factor,
+                               int first, int step) {
   using A = typename E::A;
   constexpr int width = kWidest<typename E::T>;
   const std::int64_t label = labels.of(row, n, first == 0);
   const A at_label = label >= 0 ? classes.hot * classes.of(label) : A(0), share = at_label + of_all;
   const A scale = label == Labels::kWrong ? highest<A>() - highest<A>() : factor;
-  for (std::int64_t j = static_cast<std::int64_t>(first) * width; j < n; j += step * width) {
+  const int common = common_skew(x, dx);
+  const int skew = sizeof(typename E::T) == 8 && common > 0 ? -1 : common;  // fewer registers
+  for (std::int64_t j = first_aligned<width>(first, skew); j < n; j += step * width) {
+    const bool whole = is_whole<width>(j, skew, n);
     A p[width];
-    load_row<E>(p, x, j, n, packs, lse);
+    load_part<E>(p, x, j, n, whole, lse);
 #pragma unroll
     for (int k = 0; k < width; ++k) {
       p[k] = multiply(exp_of(p[k] - lse), share);
-      if (classes.spread != A(0) && j + k < n) p[k] -= multiply(classes.spread, classes.of(j + k));
+      if (classes.spread != A(0) && j + k >= 0 && j + k < n)
+        p[k] -= multiply(classes.spread, classes.of(j + k));
       p[k] = label == Labels::kIgnored ? A(0) : (j + k == label ? p[k] - at_label : p[k]) * scale;
     }
-    store_row<E>(dx, j, n, packs, p);
+    store_part<E>(dx, j, n, whole, p);
   }
 }
 
@@ -172,8 +177,7 @@ template <class E>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_backward_rows(const typename E::T* x, Labels labels, Classes<E> classes,
                                 const typename E::A* lse, Upstream<E> dy, typename E::T* dx,
-                                std::int64_t rows, std::int64_t n, bool packs,
-                                int threads_per_row) {
+                                std::int64_t rows, std::int64_t n, int threads_per_row) {
   using A = typename E::A;
   const int first = static_cast<int>(threadIdx.x) % threads_per_row,
             rows_per_block = kThreads / threads_per_row;
@@ -185,8 +189,8 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * rows_per_block +
                         static_cast<int>(threadIdx.x) / threads_per_row;
        r < rows; r += static_cast<std::int64_t>(gridDim.x) * rows_per_block)
-    gradient_row<E>(x + r * n, dx + r * n, r, n, packs, labels, classes, of_all, lse[r], dy.of(r),
-                    first, threads_per_row);
+    gradient_row<E>(x + r * n, dx + r * n, r, n, labels, classes, of_all, lse[r], dy.of(r), first,
+                    threads_per_row);
 }
 
 void cross_entropy(const CrossEntropyArgs& args, Stream& stream) {
@@ -241,8 +245,7 @@ void cross_entropy_backward(const CrossEntropyBackwardArgs& args, Stream& stream
                          static_cast<const A*>(args.total), args.scale};
     run("cross_entropy_backward", cross_entropy_backward_rows<E>,
         blocks_for(args.rows, kThreads / threads), kThreads, stream, x, labels,
-        make_classes<E>(args), static_cast<const A*>(args.lse), dy, dx, args.rows, args.n,
-        rows_in_packs(args.n, x, dx), threads);
+        make_classes<E>(args), static_cast<const A*>(args.lse), dy, dx, args.rows, args.n, threads);
   });
 }
 

@@ -5,10 +5,21 @@
 
 namespace agreement {
 
+namespace {
+
+/// With the longest rows that a CUDA block holds: of one operand, and of two.
+std::vector<Rows> rows_of_softmax() {
+  std::vector<Rows> all{{1, 16384, 0}, {1, 32768, 0}};
+  all.insert(all.end(), row_lists().begin(), row_lists().end());
+  return all;
+}
+
+}  // namespace
+
 std::vector<Call> calls_of_softmax(DType) {
   std::vector<Call> list;
   for (const bool log : {false, true})
-    for (const Rows& r : row_lists())
+    for (const Rows& r : rows_of_softmax())
       for (const double reach : {4, 40})
         list.push_back({braid::str(text(log ? "log softmax" : "softmax", r), ", up to ", reach),
                         {out(random(r.rows * r.n, 1), r.shift), in(logits(r, 2, reach), r.shift)},
@@ -35,7 +46,7 @@ std::vector<Call> calls_of_softmax(DType) {
 std::vector<Call> calls_of_softmax_backward(DType) {
   std::vector<Call> list;
   for (const bool log : {false, true})
-    for (const Rows& r : row_lists())
+    for (const Rows& r : rows_of_softmax())
       list.push_back(
           {text(log ? "log softmax backward" : "softmax backward", r),
            {out(random(r.rows * r.n, 1), r.shift),

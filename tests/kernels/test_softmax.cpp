@@ -153,6 +153,10 @@ TEST_CASE("softmax: in place, empty, and by any number of threads", "[kernels][s
         check_threads(y, [&] { run(log, x, y, rows, n); });
         run(log, x, x, rows, n);
         CHECK(x.bytes() == y.bytes());
+        x.pattern(3);
+        Buffer beside(t, rows * n, 1);  // x and y are at different distances from 16 bytes
+        run(log, x, beside, rows, n);
+        CHECK(beside.bytes() == y.bytes());
         Buffer dy(t, rows * n, 1), dx(t, rows * n);
         dy.pattern(5);
         check_threads(dx, [&] { run_backward(log, y, dy, dx, rows, n); });

@@ -31,18 +31,18 @@ struct WarpGroup {
   }
 };
 
-/// A block of kThreads; `part` is shared memory for one value per warp.
-template <class A> struct BlockGroup {
-  static constexpr int kSize = kThreads;
+/// A block of `threads`; `part` is shared memory for one value per warp.
+template <class A, int threads = kThreads> struct BlockGroup {
+  static constexpr int kSize = threads, kParts = threads / 32;
   A* part;
   BRAID_DEVICE int rank() const { return static_cast<int>(threadIdx.x); }
   template <class J> BRAID_DEVICE A join(const J& joiner, A value) const {
     value = WarpGroup{}.join(joiner, value);
     if (lane_of_thread() == 0) part[warp_of_thread()] = value;
     __syncthreads();
-    value = part[lane_of_thread() % kWarps];
+    value = part[lane_of_thread() % kParts];
 #pragma unroll
-    for (int step = kWarps / 2; step > 0; step /= 2)
+    for (int step = kParts / 2; step > 0; step /= 2)
       value = joiner.join(value, __shfl_xor_sync(kFullWarp, value, step));
     __syncthreads();  // the next join writes `part` again
     return value;

@@ -46,6 +46,95 @@ BRAID_DEVICE void store_row(typename E::T* row, std::int64_t j, std::int64_t n, 
   }
 }
 
+/// How many elements an address lies behind one that is a multiple of 16 bytes.
+template <class T> BRAID_DEVICE int skew_of(const T* p) {
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(p) % 16 / sizeof(T));
+}
+/// 16 bytes at p, which need not be aligned, taken from the two aligned packs around them. Both must
+/// be memory of the row.
+template <class T> BRAID_DEVICE Pack<T, kWidest<T>> load_shifted(const T* p) {
+  struct alignas(16) Words {
+    std::uint32_t w[4];
+  };
+  const int skew = skew_of(p), behind = skew * static_cast<int>(sizeof(T));
+  const auto low = simt::load_vector<Words>(p - skew),
+             high = simt::load_vector<Words>(p - skew + kWidest<T>);
+  std::uint32_t w[8];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) w[k] = low.w[k], w[k + 4] = high.w[k];
+#pragma unroll
+  for (int k = 0; k < 6; ++k) w[k] = (behind & 8) != 0 ? w[k + 2] : w[k];
+#pragma unroll
+  for (int k = 0; k < 5; ++k) w[k] = (behind & 4) != 0 ? w[k + 1] : w[k];
+  Words all;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) all.w[k] = (behind & 2) != 0 ? w[k] >> 16 | w[k + 1] << 16 : w[k];
+  Pack<T, kWidest<T>> pack;
+  memcpy(&pack, &all, sizeof pack);
+  return pack;
+}
+/// Loads pack j of a row that begins anywhere, in accesses of 16 bytes except near its ends.
+template <class T>
+BRAID_DEVICE Pack<T, kWidest<T>> load_anywhere(const T* row, std::int64_t j, std::int64_t n,
+                                               bool packs, T rest) {
+  constexpr int width = kWidest<T>;
+  if (packs && j < n) return load_pack<width>(row + j);
+  const int skew = skew_of(row);
+  if ((j > 0 || skew == 0) && j - skew + 2 * width <= n) return load_shifted(row + j);
+  Pack<T, width> pack;
+#pragma unroll
+  for (int k = 0; k < width; ++k) pack.v[k] = j + k < n ? row[j + k] : rest;
+  return pack;
+}
+
+/// The skew that all rows have, or -1.
+template <class T, class... More> BRAID_DEVICE int common_skew(const T* row, const More*... more) {
+  const int skew = skew_of(row);
+  return ((skew_of(more) == skew) && ...) ? skew : -1;
+}
+/// For functions of single elements: the aligned packs of rows with a common skew. A thread's first
+/// one is at this element, which is before the row if the skew is above 0; `is_whole` says that all
+/// elements of pack j are in the row.
+template <int width> BRAID_DEVICE std::int64_t first_aligned(int rank, int skew) {
+  return rank * width - (skew > 0 ? skew : 0);
+}
+template <int width> BRAID_DEVICE bool is_whole(std::int64_t j, int skew, std::int64_t n) {
+  return skew >= 0 && j >= 0 && j + width <= n;
+}
+template <class E, int N>
+BRAID_DEVICE void load_part(typename E::A (&to)[N], const typename E::T* row, std::int64_t j,
+                            std::int64_t n, bool whole, typename E::A rest) {
+  if (whole) return load_row<E>(to, row, j, n, true, rest);
+#pragma unroll
+  for (int v = 0; v < N; ++v) to[v] = j + v >= 0 && j + v < n ? E::load(row[j + v]) : rest;
+}
+template <class E, int N>
+BRAID_DEVICE void store_part(typename E::T* row, std::int64_t j, std::int64_t n, bool whole,
+                             const typename E::A (&from)[N]) {
+  if (whole) return store_row<E>(row, j, n, true, from);
+#pragma unroll
+  for (int v = 0; v < N; ++v)
+    if (j + v >= 0 && j + v < n) row[j + v] = E::store(from[v]);
+}
+
+/// Numbers computed from these 16-bit elements are computed again after this, and take no registers
+/// until then.
+template <class T, int N, int packs> BRAID_DEVICE void forget_computed(Pack<T, N> (&v)[packs]) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(T) == 2) {
+#pragma unroll
+    for (int c = 0; c < packs; ++c) {
+      std::uint32_t w[4];
+      memcpy(w, &v[c], sizeof w);
+      asm volatile("" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]));
+      memcpy(&v[c], w, sizeof w);
+    }
+  }
+#else
+  (void)v;  // only registers matter
+#endif
+}
+
 /// A row in registers, with up to kHeld elements per thread.
 template <class E, class G> struct HeldRow {
   using A = typename E::A;
@@ -118,15 +207,18 @@ BRAID_DEVICE MaxAndSum<typename E::A> max_and_sum(const G& group, const typename
                                                   std::int64_t n, bool packs) {
   using A = typename E::A;
   // as many as fit in registers together with exp
-  constexpr int width = kWidest<typename E::T>, together = (sizeof(A) == 8 ? 8 : 16) / width;
+  constexpr int width = kWidest<typename E::T>, together = (sizeof(A) == 8 ? 4 : 16) / width;
   const A none = lowest<A>();
   A max = none, sum = A(0);
   for (std::int64_t j = static_cast<std::int64_t>(group.rank()) * width; j < n;
        j += together * G::kSize * width) {
     A x[together][width];
 #pragma unroll
-    for (int c = 0; c < together; ++c)
-      load_row<E>(x[c], row, j + c * (G::kSize * width), n, packs, none);
+    for (int c = 0; c < together; ++c) {
+      const auto pack = load_anywhere(row, j + c * (G::kSize * width), n, packs, E::store(none));
+#pragma unroll
+      for (int k = 0; k < width; ++k) x[c][k] = E::load(pack.v[k]);
+    }
     A above = max;
 #pragma unroll
     for (int c = 0; c < together; ++c)
