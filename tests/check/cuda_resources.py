@@ -89,7 +89,8 @@ WIDTHS = [
      "windows overlap, begin anywhere and lie a step apart; a warp's lie side by side"),
     (r"scan_threads<.*", "a thread a line: lines are short, or a warp's 32 lie side by side"),
     # one kernel for four dtypes: a thread reads its four adjacent elements one by one
-    (r"scan_blocks<.*", {"read"}),
+    (r"scan_(blocks|part_steps)<.*", {"read"}),
+    (r"scan_starts<.*", {"load", "read", "store"}),
     (r"sort_tiles", {"read", "store"}),
     (r"merge_runs", {"load", "store"}),
     (r"write_sorted", "an element lies where its key was"),

@@ -79,5 +79,6 @@ TEST_CASE("rows, losses, optimizers, activations and sums agree between the CPU 
   BRAID_AGREE(scale_list)
   BRAID_AGREE(activation)
   BRAID_AGREE(reduce)
+  BRAID_AGREE(scan)
 #undef BRAID_AGREE
 }

@@ -1,5 +1,6 @@
 #include <braid/core/internal/kernel_args/norm.hpp>
 #include <braid/core/internal/kernel_args/optim.hpp>
+#include <braid/core/internal/kernel_args/scan.hpp>
 
 #include "kernels/kernel_support.hpp"
 #if defined(BRAID_CUDA_SIMT)
@@ -39,6 +40,26 @@ TEST_CASE("cuda norm: channels of a thread's second pack", "[cuda_kernels][norm]
 }
 
 #if defined(BRAID_CUDA_SIMT)
+TEST_CASE("cuda scan: a line of more parts than a block scans at a time, in three launches",
+          "[cuda_kernels][scan]") {
+  NEEDS_DEVICE;
+  const std::int64_t n = std::int64_t{4096} * 1026 + 7;
+  Buffer x(DType::int64, n), y(DType::int64, n);
+  for (std::int64_t i = 0; i < n; ++i) x.put(i, static_cast<double>(i % 1000 - 400));
+  braid::ScanArgs args{};
+  args.op = braid::ScanOp::sum, args.dtype = DType::int64, args.x = x.data(), args.y = y.data();
+  args.outer = args.inner = 1, args.n = n;
+  stream().synchronize();
+  const auto before = braid::simt::stats().grids;
+  kernels().scan(args, stream());
+  stream().synchronize();
+  CHECK(braid::simt::stats().grids - before == 3);
+  std::int64_t sum = 0, wrong = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    sum += i % 1000 - 400, wrong += y[i] != static_cast<double>(sum);
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("cuda adam: hundreds of parameters in one launch", "[cuda_kernels][optim]") {
   NEEDS_DEVICE;
   for (const DType t : kFloats)

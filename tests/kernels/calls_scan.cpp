@@ -60,6 +60,9 @@ std::vector<Call> calls_of_scan(DType t) {
                                              {1, 2049, 1},
                                              {2, 129, 3},
                                              {2, 65, 33},
+                                             {1, 8192, 1},
+                                             {2, 8193, 1},
+                                             {1, 20001, 2},
                                              {0, 5, 1},
                                              {3, 0, 2}})
       for (const bool reverse : {false, true}) list.push_back(scan(op, l, reverse, t));

@@ -50,8 +50,8 @@ BRAID_DEVICE void store_row(typename E::T* row, std::int64_t j, std::int64_t n, 
 template <class T> BRAID_DEVICE int skew_of(const T* p) {
   return static_cast<int>(reinterpret_cast<std::uintptr_t>(p) % 16 / sizeof(T));
 }
-/// 16 bytes at p, which need not be aligned, taken from the two aligned packs around them. Both must
-/// be memory of the row.
+/// 16 bytes at p, which need not be aligned, taken from the two aligned packs around them. Both
+/// must be memory of the row.
 template <class T> BRAID_DEVICE Pack<T, kWidest<T>> load_shifted(const T* p) {
   struct alignas(16) Words {
     std::uint32_t w[4];
