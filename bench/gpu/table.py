@@ -15,6 +15,7 @@ import card
 import rows_host
 import rows_kernels
 import rows_models
+import rows_one_pass
 import rows_tensor_cores
 from library import Failure, Library
 from measure import Clock, Table
@@ -34,6 +35,8 @@ ROWS = {
     "G8b": rows_tensor_cores.g8b,
     "G9": rows_tensor_cores.g9,
     "conv": rows_tensor_cores.conv,
+    "embedding": rows_one_pass.embedding,
+    "clip": rows_one_pass.clip,
     "G12": rows_host.g12,
     "G13": rows_host.g13,
     "G14": rows_host.g14,

@@ -95,6 +95,42 @@ template <class Optimizer> Work update(const Sets& sets) {
   return work;
 }
 
+/// Clipping the gradients of a parameter that is cut into as many as GPT-2 has, and AdamW's step:
+/// in the step itself, or before it.
+Work clip_and_step(const Sets& sets, bool in_step) {
+  constexpr std::int64_t pieces = 148;
+  constexpr double max_norm = 1e-4;  // rows_one_pass.py says why
+  const Tensor whole = sets[0][0].detach().clone(), gradient = sets[0][1].detach().clone();
+  const std::int64_t n = whole.numel() / pieces;
+  std::vector<Tensor> parameters;
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    parameters.push_back(whole.slice(0, i * n, (i + 1) * n).detach().requires_grad_());
+    parameters.back().set_grad(gradient.slice(0, i * n, (i + 1) * n));
+  }
+  auto optimizer = std::make_shared<braid::optim::AdamW>(parameters);
+  Work work;
+  work.once = [optimizer, parameters, whole, in_step](std::size_t) {
+    if (in_step) {
+      optimizer->step(braid::optim::clip_grad_norm(parameters, max_norm).factor);
+    } else {
+      braid::optim::clip_grad_norm_(parameters, max_norm);
+      optimizer->step();
+    }
+    return whole;
+  };
+  return work;
+}
+
+/// The gradient of an embedding. The operands are its weight, uniform numbers below its rows, which
+/// become the words of a Zipf text, and the incoming gradient.
+Work embedding_gradient(const Sets& sets) {
+  const double words = static_cast<double>(sets[0][0].size(0));
+  const Tensor u = sets[0][1].to(braid::DType::float64) / words;
+  const Tensor index = (braid::exp(u * std::log(words)).to(braid::DType::int64) - 1).contiguous();
+  return gradients_of({{sets[0][0], sets[0][2]}}, false,
+                      [index](const auto& t) { return braid::embedding(t[0], index); });
+}
+
 /// Eight products on the device (`works`) and, at the same time, one copy from the host on a
 /// separate stream (`copies`).
 Work upload_beside(const Sets& sets, bool copies, bool works) {
@@ -183,6 +219,9 @@ const Entry kEntries[] = {
      }},
     {"sgd", 2, [](const Sets& s) { return update<braid::optim::SGD>(s); }},
     {"adamw", 2, [](const Sets& s) { return update<braid::optim::AdamW>(s); }},
+    {"adamw_clipping", 2, [](const Sets& s) { return clip_and_step(s, true); }},
+    {"clip_then_adamw", 2, [](const Sets& s) { return clip_and_step(s, false); }},
+    {"embedding_gradient", 3, embedding_gradient},
     {"upload", 1,
      [](const Sets& s) {
        return forward({{s[0][0].to(braid::Device())}},
