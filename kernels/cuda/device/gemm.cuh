@@ -5,8 +5,8 @@
 #include "cuda/device/run.cuh"
 
 // C = activation(op(A) op(B) (+ bias, + C)). A block computes a tile of C, a thread several 4 x 4
-// pieces of it. k advances in steps through two buffers of shared memory: while one step is
-// multiplied, cp.async or registers load the next.
+// pieces of it. k advances in steps through stages of shared memory: while one step is multiplied,
+// cp.async or registers load the next ones.
 // Order   each element of C is one sum over its part of k, in order: the bits do not depend on m, n
 //         or the tile.
 namespace braid::cuda {
@@ -31,12 +31,14 @@ template <class E> struct GemmParams {
 /// The layout of a block's threads. The lanes of a warp form kLaneRows × kLaneColumns, and warps
 /// are adjacent. A thread has ThreadRows × ThreadColumns elements in groups of four. Its groups are
 /// as far apart as the lanes of a warp are wide, so that the lanes read adjacent groups.
+/// Of float32 there are Stages steps in shared memory, of other dtypes two.
 template <int Rows, int Columns, int Depth, int ThreadRows, int ThreadColumns, int LaneRows,
-          int MinBlocks>
+          int MinBlocks, int Stages>
 struct GemmTile {
   static constexpr int kRows = Rows, kColumns = Columns, kDepth = Depth, kThreadRows = ThreadRows,
                        kThreadColumns = ThreadColumns;
   static constexpr int kLaneRows = LaneRows, kLaneColumns = 32 / LaneRows, kMinBlocks = MinBlocks;
+  template <class E> static constexpr int kStagesOf = kCopied<E> ? Stages : 2;
   static constexpr int kWarpRows = LaneRows * ThreadRows,
                        kWarpColumns = kLaneColumns * ThreadColumns;
   static constexpr int kWarpsAcross = Columns / kWarpColumns;
@@ -146,8 +148,9 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   using SideA = GemmSide<E, !ta, Tile::kRows, Tile::kDepth, Tile::kBlock>;
   using SideB = GemmSide<E, tb, Tile::kColumns, Tile::kDepth, Tile::kBlock>;
   using Four = Pack<A, 4>;  // aligned to 16 bytes, as its accesses require
-  SIMT_SHARED(Four, shared_a, [2][SideA::kSize / 4]);
-  SIMT_SHARED(Four, shared_b, [2][SideB::kSize / 4]);
+  constexpr int stages = Tile::template kStagesOf<E>;
+  SIMT_SHARED(Four, shared_a, [stages][SideA::kSize / 4]);
+  SIMT_SHARED(Four, shared_b, [stages][SideB::kSize / 4]);
   const auto buffer = [](Four* fours) { return reinterpret_cast<A*>(fours); };
   constexpr int row_apart = Tile::kLaneRows * 4, column_apart = Tile::kLaneColumns * 4;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
@@ -161,7 +164,7 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   const std::int64_t deep =
       p.k - first.split * p.depth < p.depth ? p.k - first.split * p.depth : p.depth;
   const int last = static_cast<int>(deep % Tile::kDepth == 0 ? Tile::kDepth : deep % Tile::kDepth);
-  int steps = static_cast<int>((deep + Tile::kDepth - 1) / Tile::kDepth);
+  int left = static_cast<int>((deep + Tile::kDepth - 1) / Tile::kDepth);  // steps to multiply
   const bool sums = E::kFloating && p.sum_a != nullptr && first.column == 0 && thread < Tile::kRows;
   SIMT_SHARED(RowSum<A>, row_sums, [Tile::kRows]);
   if (sums) row_sums[thread] = RowSum<A>{};
@@ -170,41 +173,52 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   for (int i = 0; i < Tile::kThreadRows; ++i)
 #pragma unroll
     for (int j = 0; j < Tile::kThreadColumns; ++j) sum[i][j] = A{0};
-  if (steps > 0) {
-    const int depth = steps > 1 ? Tile::kDepth : last;
-    side_a.start(p.a + first.matrix * p.batch_a, p.lda, first.row_of(Tile::kRows),
-                 first.split * p.depth, p.m);
-    side_b.start(p.b + first.matrix * p.batch_b, p.ldb, first.column_of(Tile::kColumns),
-                 first.split * p.depth, p.n);
-    side_a.load(buffer(shared_a[0]), p.lda, p.packs_a, depth);
-    side_b.load(buffer(shared_b[0]), p.ldb, p.packs_b, depth);
-    side_a.store(buffer(shared_a[0]));
-    side_b.store(buffer(shared_b[0]));
-    simt::cp_async_wait_all();
+  const auto load = [&](int stage, int depth) {
+    side_a.load(buffer(shared_a[stage]), p.lda, p.packs_a, depth);
+    side_b.load(buffer(shared_b[stage]), p.ldb, p.packs_b, depth);
+  };
+  const auto store = [&](int stage) {
+    side_a.store(buffer(shared_a[stage]));
+    side_b.store(buffer(shared_b[stage]));
+  };
+  const auto commit = [] {  // a group for each step, also for those after the last
+    if constexpr (kCopied<E>) simt::cp_async_commit();
+  };
+  const auto wait = [] {
+    if constexpr (kCopied<E>) {
+      simt::cp_async_wait<stages - 2>();
+    }
+  };
+  side_a.start(p.a + first.matrix * p.batch_a, p.lda, first.row_of(Tile::kRows),
+               first.split * p.depth, p.m);
+  side_b.start(p.b + first.matrix * p.batch_b, p.ldb, first.column_of(Tile::kColumns),
+               first.split * p.depth, p.n);
+#pragma unroll 1
+  for (int stage = 0; stage < stages - 1; ++stage) {
+    if (stage < left) {
+      load(stage, stage + 1 < left ? Tile::kDepth : last);
+      store(stage);
+    }
+    commit();
   }
+  wait();
   __syncthreads();
-  for (int now = 0; steps > 0; now ^= 1) {
-    --steps;
+  for (int now = 0; left > 0; --left) {
     const A* const a = buffer(shared_a[now]);
     const A* const b = buffer(shared_b[now]);
-    if (steps > 0) {
-      const int depth = steps > 1 ? Tile::kDepth : last;
-      side_a.load(buffer(shared_a[now ^ 1]), p.lda, p.packs_a, depth);
-      side_b.load(buffer(shared_b[now ^ 1]), p.ldb, p.packs_b, depth);
-    }
+    const int next = now == 0 ? stages - 1 : now - 1;
+    if (left >= stages) load(next, left > stages ? Tile::kDepth : last);
+    commit();
 #pragma unroll
-    for (int quad = 0; quad < Tile::kDepth; quad += 4) {
+    for (int k = 0; k < Tile::kDepth; ++k) {
+      A x[Tile::kThreadRows], y[Tile::kThreadColumns];
+      read_fours<Tile::kThreadRows, row_apart>(x, a + k * Tile::kRows, row, SideA::turn(k));
+      read_fours<Tile::kThreadColumns, column_apart>(y, b + k * Tile::kColumns, column,
+                                                     SideB::turn(k));
 #pragma unroll
-      for (int k = quad; k < quad + 4; ++k) {
-        A x[Tile::kThreadRows], y[Tile::kThreadColumns];
-        read_fours<Tile::kThreadRows, row_apart>(x, a + k * Tile::kRows, row, SideA::turn(quad));
-        read_fours<Tile::kThreadColumns, column_apart>(y, b + k * Tile::kColumns, column,
-                                                       SideB::turn(quad));
+      for (int i = 0; i < Tile::kThreadRows; ++i)
 #pragma unroll
-        for (int i = 0; i < Tile::kThreadRows; ++i)
-#pragma unroll
-          for (int j = 0; j < Tile::kThreadColumns; ++j) sum[i][j] += x[i] * y[j];
-      }
+        for (int j = 0; j < Tile::kThreadColumns; ++j) sum[i][j] += x[i] * y[j];
     }
     if constexpr (E::kFloating) {
       if (sums) {
@@ -216,12 +230,10 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
         row_sums[thread] = row_sum;
       }
     }
-    if (steps > 0) {
-      side_a.store(buffer(shared_a[now ^ 1]));
-      side_b.store(buffer(shared_b[now ^ 1]));
-      simt::cp_async_wait_all();
-    }
-    __syncthreads();  // the other buffer is filled, this one is free
+    if (left >= stages) store(next);
+    wait();
+    __syncthreads();  // the next step is there, and this one's stage is free
+    now = now + 1 == stages ? 0 : now + 1;
   }
   const GemmItem item = kept[0];
   const std::int64_t i0 = item.row_of(Tile::kRows), j0 = item.column_of(Tile::kColumns);
@@ -259,12 +271,12 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   }
 }
 
-//                           rows cols depth thread lanes blocks per SM
-using Square128 = GemmTile<128, 128, 8, 16, 8, 4, 2>;
-using Tall128x64 = GemmTile<128, 64, 8, 8, 8, 4, 3>;
-using Square64 = GemmTile<64, 64, 16, 8, 4, 4, 4>;
-using Square32 = GemmTile<32, 32, 32, 4, 4, 4, 8>;
-using Columns128x16 = GemmTile<128, 16, 32, 4, 4, 8, 3>;
-using Rows16x128 = GemmTile<16, 128, 32, 4, 4, 4, 4>;
+//                           rows cols depth thread lanes blocks per SM, stages
+using Square128 = GemmTile<128, 128, 8, 16, 8, 4, 2, 4>;
+using Tall128x64 = GemmTile<128, 64, 8, 8, 8, 4, 3, 4>;
+using Square64 = GemmTile<64, 64, 16, 8, 4, 4, 4, 3>;
+using Square32 = GemmTile<32, 32, 32, 4, 4, 4, 8, 2>;
+using Columns128x16 = GemmTile<128, 16, 32, 4, 4, 8, 3, 2>;
+using Rows16x128 = GemmTile<16, 128, 32, 4, 4, 4, 4, 2>;
 
 }  // namespace braid::cuda
