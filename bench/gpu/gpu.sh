@@ -280,7 +280,7 @@ step_sanitizer() {
   done
 }
 
-# Times the two ladders of docs/guides/ladder.md.
+# Times the three ladders of docs/guides/ladder.md.
 step_ladder() {
   local ladder=$folder/bench/bench_ladder status=0 options=(--json "$out/ladder.json")
   ((dry)) && options=(--check)

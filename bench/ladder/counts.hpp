@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <cstdio>
+#include <string>
 
 #include "ladder/trial.hpp"
 #include "simt/profiler.hpp"
@@ -37,8 +39,23 @@ template <class Trial>
   return sum_of(profile);
 }
 
+/// A step's line of the tables that the benchmark prints and docs/guides/ladder.md shows.
+[[nodiscard]] inline std::string line_of(const char* step, bool right, const Counts& c) {
+  const auto each = [](std::uint64_t cost, std::uint64_t requests) {
+    return requests == 0 ? 0.0 : static_cast<double>(cost) / static_cast<double>(requests);
+  };
+  const auto whole = [](std::uint64_t v) { return static_cast<unsigned long long>(v); };
+  char line[128];
+  std::snprintf(line, sizeof line, "%-14s %-5s %9llu %8llu %5.1f %6.1f %9llu %8llu %5.1f %10llu",
+                step, right ? "yes" : "NO", whole(c.global), whole(c.sectors),
+                each(c.sectors, c.global), each(c.least_sectors, c.global), whole(c.shared),
+                whole(c.passes), each(c.passes, c.shared), whole(c.conflicts()));
+  return line;
+}
+
 /// The sizes for which the tests and docs/guides/ladder.md state exact counts.
 inline SgemmTrial counted_sgemm() { return {128, 128, 64}; }
+inline TensorTrial counted_tensor(Use use) { return {128, 128, 64, use}; }
 inline SoftmaxTrial counted_softmax() { return {64, 512}; }
 
 }  // namespace braid::ladder

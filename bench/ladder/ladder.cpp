@@ -1,4 +1,4 @@
-// bench_ladder: two ladders of kernels, from a naive one to Braid's own. Under the emulation it
+// bench_ladder: three ladders of kernels, from a naive one to Braid's own. Under the emulation it
 // counts the memory traffic of each step; on a GPU it times the steps.
 #include <cstdio>
 #include <exception>
@@ -43,10 +43,15 @@ bool all_right(const Step<typename Trial::Problem> (&steps)[N],
 bool check_results() {
   SgemmTrial odd(130, 67, 45), tall(129, 36, 68);
   SoftmaxTrial odd_rows(70, 67), long_rows(3, 1025), masked(9, 512, 4, true);
+  TensorTrial halves(130, 67, 45, Use::forward), input(130, 67, 45, Use::input),
+      weight(129, 72, 40, Use::weight);
   const bool sgemm = all_right(kSgemmSteps, {&odd, &tall}),
-             softmax = all_right(kSoftmaxSteps, {&odd_rows, &long_rows, &masked});
-  if (sgemm && softmax) std::printf("all steps agree with float64 at sizes that no tile divides\n");
-  return sgemm && softmax;
+             softmax = all_right(kSoftmaxSteps, {&odd_rows, &long_rows, &masked}),
+             tensor = all_right(kTensorSteps, {&halves}),
+             backward = all_right(kBackwardSteps, {&input, &weight});
+  const bool right = sgemm && softmax && tensor && backward;
+  if (right) std::printf("all steps agree with float64 at sizes that no tile divides\n");
+  return right;
 }
 
 #if SIMT_EMULATED
@@ -54,22 +59,14 @@ bool check_results() {
 template <class Trial, std::size_t N>
 bool print_counts(const Step<typename Trial::Problem> (&steps)[N], Trial& trial,
                   std::vector<Json>& rows) {
-  std::printf("\n%-24s        global memory                    shared memory\n",
-              trial.text().c_str());
+  std::printf("\n%-31s global memory                    shared memory\n", trial.text().c_str());
   std::printf("%-14s right  requests  sectors  each  least  requests   passes  each  conflicts\n",
               "step");
   bool all = true;
   for (const auto& step : steps) {
     const bool right = trial.error(step, true) <= 1;
     const Counts c = count(step, trial);
-    const auto each = [](std::uint64_t cost, std::uint64_t requests) {
-      return requests == 0 ? 0.0 : static_cast<double>(cost) / static_cast<double>(requests);
-    };
-    const auto whole = [](std::uint64_t v) { return static_cast<unsigned long long>(v); };
-    std::printf("%-14s %-5s %9llu %8llu %5.1f %6.1f %9llu %8llu %5.1f %10llu\n", step.name,
-                right ? "yes" : "NO", whole(c.global), whole(c.sectors), each(c.sectors, c.global),
-                each(c.least_sectors, c.global), whole(c.shared), whole(c.passes),
-                each(c.passes, c.shared), whole(c.conflicts()));
+    std::printf("%s\n", line_of(step.name, right, c).c_str());
     rows.push_back(Json()
                        .set("name", trial.text() + ", " + step.name)
                        .set("device", "cuda:0")
@@ -92,12 +89,18 @@ bool measure(const bench::Options&, std::vector<Json>& rows) {
   }
   SgemmTrial sgemm = counted_sgemm();
   SoftmaxTrial softmax = counted_softmax();
-  const bool products = print_counts(kSgemmSteps, sgemm, rows),
-             softmaxes = print_counts(kSoftmaxSteps, softmax, rows);
+  bool right = print_counts(kSgemmSteps, sgemm, rows);
+  right &= print_counts(kSoftmaxSteps, softmax, rows);
+  TensorTrial forward = counted_tensor(Use::forward);
+  right &= print_counts(kTensorSteps, forward, rows);
+  for (const Use use : {Use::input, Use::weight}) {
+    TensorTrial backward = counted_tensor(use);
+    right &= print_counts(kBackwardSteps, backward, rows);
+  }
   std::printf(
       "\na request is one load, store or cp.async of a warp; a sector 32 bytes; a pass goes over "
       "the 32 banks; each: of a request; least: that would do\n");
-  return products && softmaxes;
+  return right;
 }
 #else
 // Times the steps in ABBA order. "of the last step" is the speed relative to the last step.
@@ -142,8 +145,19 @@ bool measure(const bench::Options& options, std::vector<Json>& rows) {
     SgemmTrial trial(4096, 4096, 4096);
     right = print_times(options, kSgemmSteps, trial, rows);
   }
-  SoftmaxTrial trial(65536, 1024);
-  return print_times(options, kSoftmaxSteps, trial, rows) && right;
+  {
+    SoftmaxTrial trial(65536, 1024);
+    right &= print_times(options, kSoftmaxSteps, trial, rows);
+  }
+  {
+    TensorTrial trial(4096, 4096, 4096, Use::forward);
+    right &= print_times(options, kTensorSteps, trial, rows);
+  }
+  for (const Use use : {Use::input, Use::weight}) {
+    TensorTrial trial(4096, 4096, 4096, use);
+    right &= print_times(options, kBackwardSteps, trial, rows);
+  }
+  return right;
 }
 #endif
 

@@ -11,22 +11,26 @@
 // The benchmark and the tests share it.
 namespace braid::ladder {
 
-/// Floats on cuda:0 between guard values, `shift` floats away from an aligned address.
-class DeviceFloats {
+/// Numbers of a type, float or std::uint16_t (the bits of bfloat16), on cuda:0 between guard
+/// values, `shift` numbers away from an aligned address.
+template <class T> class DeviceNumbers {
  public:
-  explicit DeviceFloats(std::vector<float> values, int shift = 0);
-  ~DeviceFloats();
-  DeviceFloats(const DeviceFloats&) = delete;
-  DeviceFloats& operator=(const DeviceFloats&) = delete;
-  [[nodiscard]] float* data() const { return static_cast<float*>(block_.data) + before_; }
-  void set(const std::vector<float>& values);
-  /// Waits and copies the floats to the host. Throws Error if a guard value was overwritten.
-  [[nodiscard]] std::vector<float> get() const;
+  explicit DeviceNumbers(std::vector<T> values, int shift = 0);
+  ~DeviceNumbers();
+  DeviceNumbers(const DeviceNumbers&) = delete;
+  DeviceNumbers& operator=(const DeviceNumbers&) = delete;
+  [[nodiscard]] T* data() const { return static_cast<T*>(block_.data) + before_; }
+  void set(const std::vector<T>& values);
+  /// Waits and copies the numbers to the host. Throws Error if a guard value was overwritten.
+  [[nodiscard]] std::vector<T> get() const;
 
  private:
   std::size_t before_, count_;
   Block block_;
 };
+
+using DeviceFloats = DeviceNumbers<float>;
+using DeviceHalves = DeviceNumbers<std::uint16_t>;
 
 /// A product of random matrices. `shift` moves all three away from 16-byte alignment.
 class SgemmTrial {
@@ -50,6 +54,28 @@ class SgemmTrial {
   int m_, n_, k_;
   std::vector<float> host_a_, host_b_;
   DeviceFloats a_, b_, c_;
+};
+
+/// A product of random matrices of bfloat16.
+class TensorTrial {
+ public:
+  using Problem = Product;
+  TensorTrial(int m, int n, int k, Use use, int shift = 0);
+  [[nodiscard]] Product problem(bool large = false) const {
+    return {a_.data(), b_.data(), c_.data(), m_, n_, k_, use_, large};
+  }
+  /// As SgemmTrial::error. The sums may round as float32's, and then once to bfloat16.
+  [[nodiscard]] double error(const Step<Product>& step, bool large = false);
+  [[nodiscard]] std::vector<std::uint16_t> result() const { return c_.get(); }
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] double work() const { return 2.0 * m_ * n_ * k_; }
+  static constexpr const char* kRate = "GFLOP/s";
+
+ private:
+  int m_, n_, k_;
+  Use use_;
+  std::vector<std::uint16_t> host_a_, host_b_;
+  DeviceHalves a_, b_, c_;
 };
 
 /// Rows of random numbers in [-scale, scale). With `masked`, every third element is -inf.

@@ -14,7 +14,7 @@ namespace {
 
 /// Returns the line of a step's file that has the comment `words`. If the line has no code, returns
 /// the next line.
-int line_of(const std::string& file, const std::string& words) {
+int line_with(const std::string& file, const std::string& words) {
   std::ifstream in(braid::test::tests_dir() + "/../bench/ladder/" + file);
   std::string text;
   for (int line = 1; std::getline(in, text); ++line) {
@@ -44,7 +44,7 @@ Counts check_costs(const std::string& file, const Step<Problem>& step, const Tri
   INFO(profile.table());
   for (const Cost& cost : costs) {
     INFO(file << ": " << cost.words);
-    const int line = line_of(file, cost.words);
+    const int line = line_with(file, cost.words);
     REQUIRE(line > 0);
     const simt::ProfileLine at = profile.at(file.substr(file.find('/') + 1), line, cost.shared);
     CHECK(at.accesses == cost.requests);
@@ -62,6 +62,13 @@ constexpr std::uint64_t kElementsInFours = kElements / 4;
 constexpr std::uint64_t kOperandInFours = 128 * 64 / 4 / 32;
 // A and B read once, C written once
 constexpr std::uint64_t kLeastSectors = (128 * 64 + 64 * 128 + 128 * 128) * 4 / 32;
+
+// Requests of a warp for the same product of bfloat16.
+// In tiles of 64 x 64, A and B are read twice, in chunks of 8 elements.
+constexpr std::uint64_t kChunks = 2 * 2 * (128 * 64 / 8 / 32);
+constexpr std::uint64_t kPairs = kElements / 2;                  // of elements of C
+constexpr std::uint64_t kFragments = 2 * 2 * 4 * (64 / 16) * 2;  // 16 warps of 32 x 32: of A, of B
+constexpr std::uint64_t kLeastHalfSectors = kLeastSectors / 2;
 
 // Requests of a warp for the counted rows, 64 x 512.
 constexpr std::uint64_t kPass = 64 * 512 / 32;  // one element per lane
@@ -141,6 +148,85 @@ TEST_CASE("ladder: sgemm, what each step asks of memory", "[sgemm][counts]") {
   constexpr std::uint64_t fewer = (8 * 4 - 4 * 6) * 64;
   CHECK(ours.shared + fewer >= pipeline.shared);
   CHECK(ours.shared + fewer <= pipeline.shared + 6 * 4 + 6);
+}
+
+TEST_CASE("ladder: tensor cores, what each step asks of memory", "[tensor][counts]") {
+  const TensorTrial trial = counted_tensor(Use::forward);
+  const Counts floats =
+      check_costs("tensor/1_floats.cu", kTensorSteps[0], trial,
+                  {{"widens A", kShared, 8 * kChunks / 2, 1, 1},
+                   {"widens B", kShared, 8 * kChunks / 2, 1, 1},
+                   {"reads A", kShared, 4 * 8 * 64, 4, 4},  // 4 blocks of 8 warps, each k
+                   {"reads B", kShared, 4 * 8 * 64, 4, 4},
+                   // two rows of 16 lanes, which are 8 bytes apart: a quarter of each sector
+                   {"writes C", kGlobal, kElements, 8, 2}});
+  // each lane reads a chunk of another line: half of each sector
+  CHECK(floats.sectors == 32 * kChunks + 8 * kElements);
+
+  const Counts mma = check_costs("tensor/2_mma.cu", kTensorSteps[1], trial,
+                                 // 8 lines, 64 bytes apart, are in two groups of banks
+                                 {{"reads A", kShared, 4 * kFragments, 4, 1},
+                                  {"reads B", kShared, 4 * kFragments, 4, 1},
+                                  {"keeps A", kShared, kChunks / 2, 4, 4},
+                                  {"keeps B", kShared, kChunks / 2, 4, 4}});
+  CHECK(mma.global == kChunks + kPairs);
+  CHECK(mma.sectors == 16 * kChunks + 8 * kPairs);  // 8 rows of 16 bytes: half of each sector
+
+  const Counts ldmatrix = check_costs(
+      "tensor/3_ldmatrix.cu", kTensorSteps[2], trial,
+      {{"reads A", kShared, kFragments, 16, 4}, {"reads B", kShared, kFragments, 16, 4}});
+  CHECK(ldmatrix.global == mma.global);
+  CHECK(ldmatrix.conflicts() == mma.conflicts());
+
+  const Counts swizzle =
+      check_costs("tensor/4_swizzle.cu", kTensorSteps[3], trial,
+                  {{"reads A", kShared, kFragments, 4, 4}, {"reads B", kShared, kFragments, 4, 4}});
+  CHECK(swizzle.shared == ldmatrix.shared);
+  CHECK(swizzle.conflicts() == 0);
+
+  const Counts pipeline =
+      check_costs("tensor/5_pipeline.cu", kTensorSteps[4], trial,
+                  {{"reads A", kShared, kFragments, 4, 4}, {"reads B", kShared, kFragments, 4, 4}});
+  CHECK(pipeline.shared == swizzle.shared);
+  CHECK(pipeline.conflicts() == 0);
+
+  for (const Use use : {Use::forward, Use::input, Use::weight}) {
+    const TensorTrial each = counted_tensor(use);
+    INFO(each.text());
+    // One block reads A and B once. Its four warps read eight fragments for each 16 of k.
+    const Counts backward = count(kBackwardSteps[0], each);
+    CHECK(backward.global == kChunks / 2 + kPairs);
+    CHECK(backward.sectors == kLeastHalfSectors + 4 * kPairs);
+    CHECK(backward.shared == kChunks / 2 + 4 * 4 * 8);
+    CHECK(backward.conflicts() == 0);
+    const Counts ours = count(kBackwardSteps[1], each);
+    CHECK(ours.sectors == kLeastHalfSectors);  // C goes through shared memory
+    CHECK(ours.conflicts() == 0);
+  }
+}
+
+TEST_CASE("ladder: the guide shows these counts", "[counts]") {
+  std::ifstream in(braid::test::tests_dir() + "/../docs/guides/ladder.md");
+  const std::string guide{std::istreambuf_iterator<char>(in), {}};
+  const auto shown = [&](const auto& steps, const auto& trial) {
+    // the table of this problem
+    const std::size_t from = guide.find("\n" + trial.text() + " "), to = guide.find("```", from);
+    REQUIRE(from != std::string::npos);
+    const std::string table = guide.substr(from, to - from);
+    for (const auto& step : steps) {
+      const std::string line = line_of(step.name, true, count(step, trial));
+      INFO(line);
+#if defined(__clang__)  // counts fewer reads in step 2 of softmax
+      if (std::string(step.name) == "2 tree") continue;
+#endif
+      CHECK(table.find("\n" + line + "\n") != std::string::npos);
+    }
+  };
+  shown(kSgemmSteps, counted_sgemm());
+  shown(kSoftmaxSteps, counted_softmax());
+  shown(kTensorSteps, counted_tensor(Use::forward));
+  shown(kBackwardSteps, counted_tensor(Use::input));
+  shown(kBackwardSteps, counted_tensor(Use::weight));
 }
 
 TEST_CASE("ladder: softmax, what each step asks of memory", "[softmax][counts]") {

@@ -44,6 +44,22 @@ TEST_CASE("ladder: every step of sgemm agrees with float64", "[sgemm]") {
     }
 }
 
+TEST_CASE("ladder: every step on tensor cores agrees with float64", "[tensor]") {
+  NEEDS_DEVICES(1);
+  for (const Size& size :
+       {Size{1, 1, 1}, {33, 2, 7}, {130, 67, 45}, {128, 128, 16}, {129, 136, 72}})
+    for (const Use use : {Use::forward, Use::input, Use::weight})
+      for (const int shift : {0, 1}) {
+        TensorTrial trial(size.m, size.n, size.k, use, shift);
+        for (const Step<Product>& step : kTensorSteps) {
+          if (use != Use::forward && &step < &kTensorSteps[5]) continue;
+          INFO(trial.text() << ", shift " << shift << ", " << step.name);
+          CHECK(trial.error(step) <= 1);
+          CHECK(trial.error(step, true) <= 1);
+        }
+      }
+}
+
 TEST_CASE("ladder: every step of softmax agrees with float64", "[softmax]") {
   NEEDS_DEVICES(1);
   for (const Rows& size : kRows)
@@ -83,6 +99,13 @@ TEST_CASE("ladder: the comparison finds wrong elements and writes outside", "[la
                               sgemm_coalesced(moved, s);
                             }};
   CHECK_THROWS_AS(trial.error(outside), braid::Error);
+  TensorTrial halves(20, 9, 5, Use::input);
+  const Step<Product> untransposed{"as if forward", [](const Product& g, Stream& s) {
+                                     Product other = g;
+                                     other.use = Use::forward;
+                                     tensor_backward(other, s);
+                                   }};
+  CHECK_FALSE(halves.error(untransposed) <= 1);
   SoftmaxTrial rows(4, 6);
   const Step<Softmax> one_less{"one less", [](const Softmax& x, Stream& s) {
                                  Softmax less = x;
