@@ -210,6 +210,11 @@ inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char
       leave_after([&] { note_stream_race(r, a, mode, site, c.read_op, "reads", c.read_site); });
   }
   if (c.read_tick < launch_tick_) return;
+  if (!r.shared() && c.constant)
+    leave_after([&] {
+      note_race(r, a, mode, site, kMany, "read by __ldg", c.read_site,
+                "whose memory no thread of the grid may write: it can return old values");
+    });
   if (c.read_tick >= barrier_tick_) {
     for (unsigned b = 0; b < 4; ++b)
       if ((mask >> b & 1) && c.reader[b] != 0 && !ordered(c.reader[b], c.read_clock, c.read_lanes))
@@ -244,7 +249,7 @@ inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a,
   const std::uint16_t self = me(), clock = now();
   if (c.read_tick < barrier_tick_) {  // the first read of this interval
     if (!r.shared()) {
-      if (c.read_tick < launch_tick_) c.many_blocks = 0;
+      if (c.read_tick < launch_tick_) c.many_blocks = 0, c.constant = 0;
       else if (c.read_tick < block_tick_)
         for (unsigned b = 0; b < 4; ++b)
           c.many_blocks =
@@ -405,6 +410,28 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
     if (mode == Access::read) read_cell(*r, *c, mask, word, site);
     else write_cell(*r, *c, mask, word, mode, site);
     done += to - from;
+  }
+}
+
+void Checker::constant(const void* p, std::size_t bytes, Site site) {
+  access(p, bytes, Access::read, site);
+  const char* const a = static_cast<const char*>(p);
+  Region* const r = last_;
+  if (!r->holds(a)) return;  // not in memory that is checked
+  if (r->shared())
+    report(Finding::invalid_address, r, site,
+           [&] { return str("__ldg: expected global memory, got ", describe(*r, a)); });
+  const std::size_t first = static_cast<std::size_t>(a - r->begin) / 4,
+                    last = (static_cast<std::size_t>(a - r->begin) + bytes - 1) / 4;
+  for (std::size_t i = first; i <= last; ++i) {
+    Cell& c = r->cells[i];
+    if (c.write_tick >= launch_tick_ && c.write_tick != 0)
+      leave_after([&] {
+        note_race(
+            *r, a, Access::read, site, kMany, "wrote", c.write_site,
+            "by __ldg, whose memory no thread of the grid may write: it can return old values");
+      });
+    c.constant = 1;
   }
 }
 

@@ -75,6 +75,9 @@ class Checker {
   /// `aligned`: the access must be aligned to its size.
   void access(const void* p, std::size_t bytes, Access mode, Site site, bool aligned = true);
 
+  /// An access by __ldg, whose memory no thread of the grid may write.
+  void constant(const void* p, std::size_t bytes, Site site);
+
   // For operations other than kernels.
   void set_op(std::uint32_t op, int device) noexcept {
     op_ = op;

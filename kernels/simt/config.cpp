@@ -47,6 +47,10 @@ Config from_environment() {
   if (async == "early") c.late_async = false;
   else if (!async.empty() && async != "late")
     throw ArgumentError(str("BRAID_SIMT_ASYNC: expected early or late, got '", async, "'"));
+  const std::string_view mma = text_of("BRAID_SIMT_MMA");
+  if (mma == "cut") c.mma_cuts = true;
+  else if (!mma.empty() && mma != "nearest")
+    throw ArgumentError(str("BRAID_SIMT_MMA: expected nearest or cut, got '", mma, "'"));
   if (const auto text = text_of("BRAID_SIMT_CHECK"); !text.empty())
     c.checks = number("BRAID_SIMT_CHECK", text) != 0;
   if (const auto text = text_of("BRAID_SIMT_PROGRESS_LIMIT"); !text.empty())

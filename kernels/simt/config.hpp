@@ -17,6 +17,9 @@ struct Config {
   int workers = 1;
   /// BRAID_SIMT_ASYNC=late|early: cp.async completes in the wait, or immediately
   bool late_async = true;
+  /// BRAID_SIMT_MMA=nearest|cut: mma adds one product after the other, each sum rounded to nearest;
+  /// or as tensor cores do, which cut off what does not fit
+  bool mma_cuts = false;
   /// BRAID_SIMT_CHECK=0|1: the checker, in programs whose kernels are instrumented. Turn it on
   /// before the first launch: writes of unchecked kernels are not recorded.
   bool checks = true;

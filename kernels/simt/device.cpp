@@ -105,6 +105,11 @@ void touch_bytes(const void* p, std::size_t bytes, bool write, Location where) {
     s->checker()->access(p, bytes, write ? Access::write : Access::read, site_of(where), false);
 }
 
+void touch_constant(const void* p, std::size_t bytes, Location where) {
+  Scheduler* s = Scheduler::running();
+  if (s && s->checker()) s->checker()->constant(p, bytes, site_of(where));
+}
+
 void async_copy(void* shared, const void* global, int size, int bytes, Location where) {
   here("cp.async").async_copy({shared, global, size, bytes, 0, where});
 }

@@ -43,6 +43,7 @@ void* shared_array(const SharedArray* array);  // of the running block
 void* dynamic_shared();
 
 enum class Vote { count, all, any };
+void touch_constant(const void* p, std::size_t bytes, Location where);
 void block_barrier(Location where);
 int block_vote(int predicate, Vote vote, Location where);
 
@@ -197,7 +198,11 @@ using ::simt_memset;
 #endif
 
 // ---- loads with cache hints
-template <class T> inline T __ldg(const T* p) { return *p; }
+/// Reads memory that no thread of the grid writes; the checker reports one that does.
+template <class T> SIMT_NO_CHECK inline T __ldg(const T* p, SIMT_HERE) {
+  ::braid::simt::detail::touch_constant(p, sizeof(T), where);
+  return *p;
+}
 template <class T> inline T __ldca(const T* p) { return *p; }
 template <class T> inline T __ldcg(const T* p) { return *p; }
 template <class T> inline T __ldcs(const T* p) { return *p; }

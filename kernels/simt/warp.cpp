@@ -1,6 +1,8 @@
 // Warp operations: the lanes of a mask wait for each other, and the last to arrive does the work
 // for all.
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "simt/checker.hpp"
@@ -107,9 +109,31 @@ float element(std::uint32_t word, int half, detail::Mma kind) {
   return kind == detail::Mma::bf16 ? detail::bfloat16_value(bits) : detail::half_value(bits);
 }
 
+/// The sum of c and the products as a tensor core makes it: aligned to the largest of them, where
+/// each keeps 25 bits and the rest is cut off, added exactly, and cut to 24 bits. Measured on
+/// A100 by Fasi, Higham, Mikaitis and Pranesh (2021), for as many products as it adds at a time;
+/// here they are all those of one mma.
+float cut_sum(float c, const float (&a)[16], const float (&b)[16][8], int column, int depth) {
+  double terms[17] = {c}, largest = std::fabs(c);
+  for (int k = 0; k < depth; ++k) {
+    terms[k + 1] = static_cast<double>(a[k]) * b[k][column];
+    largest = std::max(largest, std::fabs(terms[k + 1]));
+  }
+  double sum = 0;
+  if (!std::isfinite(largest) || largest == 0) {
+    for (int k = 0; k <= depth; ++k) sum += terms[k];
+    return static_cast<float>(sum);
+  }
+  const double unit = std::ldexp(1.0, std::ilogb(largest) - 24);
+  for (int k = 0; k <= depth; ++k) sum += std::trunc(terms[k] / unit);
+  sum *= unit;
+  const auto nearest = static_cast<float>(sum);
+  return std::fabs(nearest) > std::fabs(sum) ? std::nextafter(nearest, 0.0f) : nearest;
+}
+
 // in: a0..a3, b0, b1, c0..c3 of each lane; out: d0..d3. The layouts are those of the PTX manual,
 // see ptx.hpp.
-void multiply_warp(WarpGroup& group) {
+void multiply_warp(WarpGroup& group, bool cuts) {
   const auto kind = static_cast<detail::Mma>(group.kind);
   const int depth = kind == detail::Mma::tf32 ? 8 : 16;
   float a[16][16], b[16][8];
@@ -138,8 +162,12 @@ void multiply_warp(WarpGroup& group) {
       d[(lane >> 2) + 8 * (e >> 1)][2 * (lane & 3) + (e & 1)] =
           std::bit_cast<float>(group.in[lane][6 + e]);
   for (int row = 0; row < 16; ++row)
-    for (int k = 0; k < depth; ++k)
-      for (int col = 0; col < 8; ++col) d[row][col] += a[row][k] * b[k][col];
+    if (cuts) {
+      for (int col = 0; col < 8; ++col) d[row][col] = cut_sum(d[row][col], a[row], b, col, depth);
+    } else {
+      for (int k = 0; k < depth; ++k)
+        for (int col = 0; col < 8; ++col) d[row][col] += a[row][k] * b[k][col];
+    }
   for (int lane = 0; lane < 32; ++lane)
     for (int e = 0; e < 4; ++e)
       group.out[lane][e] =
@@ -167,7 +195,7 @@ void load_warp(WarpGroup& group) {
 }  // namespace
 
 void Scheduler::land_group(WarpGroup& group) {
-  if (group.op == WarpOp::mma) multiply_warp(group);
+  if (group.op == WarpOp::mma) multiply_warp(group, config_.mma_cuts);
   else load_warp(group);
 }
 

@@ -360,6 +360,26 @@ __global__ void async_source(Buffers b, bool fixed) {
   b.out[threadIdx.x] = s[threadIdx.x];
 }
 
+__global__ void constant_read_first(Buffers b, bool fixed) {
+  const unsigned i = threadIdx.x;
+  const float x = __ldg((fixed ? b.in : b.out) + i);  // here: constant_read_first
+  b.out[i] = x + 1;                                   // here: constant_read_first
+}
+
+__global__ void constant_written_first(Buffers b, bool fixed) {
+  const unsigned i = threadIdx.x;
+  b.out[i] = 1;  // here: constant_written_first
+  __syncthreads();
+  b.matrices[i] = __ldg((fixed ? b.in : b.out) + i);  // here: constant_written_first
+}
+
+__global__ void constant_in_shared(Buffers b, bool fixed) {
+  SIMT_SHARED(float, s, [64]);
+  s[threadIdx.x] = 1;
+  const float* const p = fixed ? b.in : s;
+  b.out[threadIdx.x] = __ldg(p + threadIdx.x);  // here: constant_in_shared
+}
+
 }  // namespace braid::simt_tests::wrong
 
 namespace braid::simt_tests {
@@ -405,6 +425,9 @@ std::span<const WrongKernel> wrong_kernels() {
       {"matrix_in_global", invalid_address, "", matrix_in_global, 32},
       {"async_from_shared", invalid_address, "", async_from_shared},
       {"async_source", race, "", async_source},
+      {"constant_read_first", race, kOut, constant_read_first},
+      {"constant_written_first", race, kOut, constant_written_first},
+      {"constant_in_shared", invalid_address, "s", constant_in_shared},
       {"too_much_shared", shared_memory, "", too_much_shared},
       {"local_of_another", invalid_address, "", local_of_another},
   };

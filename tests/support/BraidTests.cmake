@@ -50,13 +50,16 @@ function(braid_simt_tests name target)
     endif()
     foreach(partner IN LISTS partners)
       string(REPLACE "forward" "fifo" streams ${threads_of_${partner}})
+      # the random orders add as tensor cores do
+      string(REGEX REPLACE "^random.*" cut mma ${threads_of_${kind}})
+      string(REGEX REPLACE "^(forward|reverse)$" nearest mma ${mma})
       set(test ${name}.${kind})
       if(NOT partner STREQUAL kind)
         set(test ${name}.${kind}.streams_${partner})
       endif()
       braid_add_test(${test} COMMAND ${target} ${arg_CASES} LABELS ${arg_LABELS} simt
         ENVIRONMENT BRAID_SIMT_ORDER=${threads_of_${kind}} BRAID_SIMT_STREAM_ORDER=${streams}
-                    ${arg_ENVIRONMENT})
+                    BRAID_SIMT_MMA=${mma} ${arg_ENVIRONMENT})
     endforeach()
   endforeach()
 endfunction()
@@ -85,10 +88,12 @@ function(braid_simt_each_device name target)
     foreach(test IN LISTS tests)
       set(threads ${threads_of_${test}})
       string(REPLACE "forward" "fifo" streams ${threads})
+      string(REGEX REPLACE "^random.*" cut mma ${threads})
+      string(REGEX REPLACE "^(forward|reverse)$" nearest mma ${mma})
       braid_add_test(${test} COMMAND ${target} ${arg_CASES} LABELS ${arg_LABELS} simt
         ENVIRONMENT BRAID_SIMT_DEVICES=${arg_DEVICES} BRAID_DEVICE=cuda:${device}
                     BRAID_SIMT_ORDER=${threads} BRAID_SIMT_STREAM_ORDER=${streams}
-                    BRAID_TEST_DIVIDE=1)
+                    BRAID_SIMT_MMA=${mma} BRAID_TEST_DIVIDE=1)
     endforeach()
   endforeach()
 endfunction()

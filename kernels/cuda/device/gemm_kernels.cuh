@@ -35,9 +35,10 @@ __global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>))
     linear_backward_weight(GemmParams<E> p) {
   gemm_tile<E, Tile, true, false>(p);
 }
-/// Both transposed. No layer needs it, so it may use more registers and has no minimum of blocks.
+/// Both transposed. No layer needs it, so it may use all registers: with no bound nvcc chooses 128,
+/// and spills in tf32x3.
 template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock) matmul_both_transposed(GemmParams<E> p) {
+__global__ void __launch_bounds__(Tile::kBlock, 1) matmul_both_transposed(GemmParams<E> p) {
   gemm_tile<E, Tile, true, true>(p);
 }
 

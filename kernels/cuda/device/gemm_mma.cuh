@@ -37,12 +37,12 @@ struct MmaTile {
   static_assert(std::size_t{kBlock} / 32 * 16 * kResultLine * sizeof(float) <= kShared);
 };
 
-/// A tile of float32 that is multiplied as TF32. Numbers of two parts are summed over 32 of k, and
-/// these sums are added in float32.
+/// A tile of float32 that is multiplied as TF32. Numbers of two parts are summed over 16 of k, and
+/// these sums are added in float32: a tensor core cuts off what it adds.
 template <int Rows, int Columns, int Depth, int Stages, int WarpRows, int WarpColumns, bool Aligned,
           int MinBlocks, int Parts>
 struct Tf32Tile : MmaTile<Rows, Columns, Depth, Stages, WarpRows, WarpColumns, Aligned, MinBlocks> {
-  static constexpr int kParts = Parts, kPromoted = Parts > 1 ? 32 / Depth : 0;
+  static constexpr int kParts = Parts, kPromoted = Parts > 1 ? 16 / Depth : 0;
   static constexpr std::size_t kShared = std::size_t{Stages} * (Rows + Columns) * Depth * 4;
 };
 
@@ -161,7 +161,7 @@ BRAID_DEVICE void mma_block(const GemmParams<E>& p, const LayoutA& layout_a,
             [&](int g) { return E::load(SideA::element(a, thread, k + g)); }));
     }
   }
-  if constexpr (promotes) promote();
+  if constexpr (Tile::kPromoted > 1) promote();
   if (sums && i0 + thread < p.m) {
     if (p.partial != nullptr) p.partial_sums[item.split * p.m + i0 + thread] = row_sum.value();
     else p.sum_a[i0 + thread] = E::store(row_sum.value());

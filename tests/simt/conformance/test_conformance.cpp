@@ -64,6 +64,42 @@ TEST_CASE("conformance: mma multiplies fragments as the PTX document lays them o
   });
 }
 
+#if SIMT_EMULATED
+TEST_CASE("conformance: with BRAID_SIMT_MMA=cut, mma cuts off what does not fit", "[ptx]") {
+  const KeepConfig keep;
+  const auto element = [&](float c, float product, bool cuts) {
+    simt::Config config = simt::config();
+    config.mma_cuts = cuts;
+    simt::set_config(config);
+    const std::uint32_t one = __bfloat16_as_ushort(simt::bfloat16_t(1.0f)),
+                        x = __bfloat16_as_ushort(simt::bfloat16_t(product));
+    const DeviceArray<std::uint32_t> a(std::vector<std::uint32_t>(128, x | x << 16)),
+        b(std::vector<std::uint32_t>(64, one | one << 16));
+    const DeviceArray<float> dc(std::vector<float>(128, c)), dd(128);
+    mma_once(MmaKind::bf16, a.data(), b.data(), dc.data(), dd.data());
+    return dd.get()[77];
+  };
+  struct Row {
+    float c, product, nearest, cut;  // 16 times the product is added to c
+  };
+  for (const Row& row : {Row{2, 3, 50, 50},
+                         // half a unit of 1: ties to even, or exact
+                         {1, 0x1p-24f, 1, 1 + 0x1p-20f},
+                         // the sixteenth of a unit, for which no place is kept
+                         {1, 0x1p-27f, 1, 1},
+                         // 1.5 units are rounded to 2, or to what 16 of them are
+                         {1, 0x1.8p-23f, 1 + 0x1p-18f, 1 + 0x1.8p-19f},
+                         // three quarters of a unit below 1 are rounded to one, or cut off
+                         {1, -0x1.8p-25f, 1 - 0x1p-20f, 1},
+                         {INFINITY, -1, INFINITY, INFINITY},
+                         {0, 0, 0, 0}}) {
+    INFO(row.c << " + 16 * " << row.product);
+    CHECK(element(row.c, row.product, false) == row.nearest);
+    CHECK(element(row.c, row.product, true) == row.cut);
+  }
+}
+#endif
+
 TEST_CASE("conformance: tf32 mma ignores the low 13 bits of its inputs", "[ptx]") {
   NEEDS_DEVICES(1);
   const float exact = 1.0f,
