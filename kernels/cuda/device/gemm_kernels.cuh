@@ -35,10 +35,16 @@ __global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>))
     linear_backward_weight(GemmParams<E> p) {
   gemm_tile<E, Tile, true, false>(p);
 }
-/// Both transposed. No layer needs it, so it may use all registers: with no bound nvcc chooses 128,
-/// and spills in tf32x3.
+/// Both transposed. No layer needs it, so it has no minimum of blocks (0), except where nvcc would
+/// choose 128 registers and spill.
+template <class Tile>
+inline constexpr int kBothHeld = [] {
+  if constexpr (requires { Tile::kPromoted; }) return Tile::kPromoted > 0 ? 3 : 0;
+  else return 0;
+}();
 template <class E, class Tile>
-__global__ void __launch_bounds__(Tile::kBlock, 1) matmul_both_transposed(GemmParams<E> p) {
+__global__ void __launch_bounds__(Tile::kBlock, kBothHeld<Tile>)
+    matmul_both_transposed(GemmParams<E> p) {
   gemm_tile<E, Tile, true, true>(p);
 }
 
