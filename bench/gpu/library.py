@@ -96,6 +96,7 @@ class Library:
             "bb_free": (None, pointer),
             "bb_error_of": (real, pointer, pointer),
             "bb_engine": (number, text),
+            "bb_precision": (number, text),
             "bb_synchronize": (number,),
             "bb_empty_cache": (number,),
             "bb_work": (pointer, text, number, number, ctypes.POINTER(pointer)),
@@ -167,6 +168,9 @@ class Library:
 
     def engine(self, name):
         self.ok(self.call.bb_engine(name.encode()) == 0)
+
+    def precision(self, name):
+        self.ok(self.call.bb_precision(name.encode()) == 0)
 
     def synchronize(self):
         self.ok(self.call.bb_synchronize() == 0)

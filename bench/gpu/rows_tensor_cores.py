@@ -1,5 +1,7 @@
-"""Rows of bfloat16 on tensor cores: G4, G6h, G8b, G9 and convolutions. Their bars are the column
-"must" of the table of goals; convolutions have none."""
+"""Rows of tensor cores: G4, G6h, G8b, G9 and convolutions of bfloat16, and tf32. Their bars are the
+column "must" of the table of goals; convolutions and tf32 have none."""
+
+import math
 
 from rows_kernels import layer_backward, layer_operands, product
 
@@ -103,6 +105,11 @@ CONVOLUTIONS = ((64, 64, 56, 64, 3), (64, 128, 28, 128, 3), (64, 256, 14, 256, 3
                 (64, 1024, 14, 256, 1))
 
 
+def channels_last(t, operands):
+    layout = t.peer.torch.channels_last
+    return [t.peer.view(o).contiguous(memory_format=layout) for o in operands]
+
+
 def conv(t):
     """Convolutions with padding, forward, beside cuDNN with channels last. There is no bar."""
     for n, into, side, out, kernel in ((2, 8, 5, 8, 3),) if t.dry else CONVOLUTIONS:
@@ -115,12 +122,93 @@ def conv(t):
             continue
         timers = {"braid": work.events}
         if not t.peer.missing:
-            torch = t.peer.torch
-            x, w = (t.peer.view(o).contiguous(memory_format=torch.channels_last) for o in operands)
+            x, w = channels_last(t, operands)
 
             def cudnn(x=x, w=w, pad=kernel // 2):
-                return torch.nn.functional.conv2d(x, w, padding=pad)
+                return t.peer.torch.nn.functional.conv2d(x, w, padding=pad)
 
             timers["cudnn"] = t.peer.events(cudnn)
         series = t.clock.interleave(timers)
         t.table.times(name, series)
+
+
+class Precise:
+    """Work that runs with a given precision of float32, and restores exact sums afterwards."""
+
+    def __init__(self, t, precision, work):
+        self.library, self.precision, self.work = t.library, precision, work
+
+    def _precisely(self, function, *arguments):
+        self.library.precision(self.precision)
+        try:
+            return function(*arguments)
+        finally:
+            self.library.precision("exact")
+
+    def events(self, count):
+        return self._precisely(self.work.events, count)
+
+    def result(self):
+        return self._precisely(self.work.result)
+
+
+def tf32(t):
+    """float32 on tensor cores: square products, and the convolutions of the row conv, in tf32
+    beside cuBLAS, cuDNN and torch, which use it too, and in tf32x3 beside exact ones of cuBLAS."""
+    t.cublas("tf32.cublas")
+    for size in (40,) if t.dry else (4096, 8192):
+        operands = [t.library.normal(size, size), t.library.normal(size, size)]
+        right = t.library.work("nn64", operands, dtype="float64").result()
+        # operands rounded to 11 bits; of tf32x3 the bound of exact sums, twice
+        for precision, most in (("tf32", 1e-3), ("tf32x3", 2e-6 * math.sqrt(size))):
+            name = f"tf32.{precision}.{size}"
+            ours = Precise(t, precision, t.engine("braid", t.library.work("nn", operands)))
+            if not t.table.check(name, t.library.error_of(ours.result(), right), most):
+                continue
+            timers = {"braid": ours.events}
+            theirs = "tf32" if precision == "tf32" else "exact"
+            if t.has_cublas:
+                work = t.engine("cublas", t.library.work("nn", operands))
+                timers["cublas"] = Precise(t, theirs, work).events
+            if precision == "tf32" and not t.peer.missing:
+                a, b = (t.peer.view(x) for x in operands)
+
+                def multiply(a=a, b=b):
+                    return t.peer.torch.matmul(a, b)
+
+                timers["torch"] = with_tf32(t, t.peer.events(multiply))
+            series = t.clock.interleave(timers)
+            t.table.times(name, series)
+            rate = 2 * size**3 / series["braid"].time() / 1e6
+            t.table.figure(name + ".rate", f"{rate:.1f} TFLOP/s", value=rate)
+    for n, into, side, out, kernel in ((2, 8, 5, 8, 3),) if t.dry else CONVOLUTIONS:
+        operands = [t.library.normal(n, into, side, side),
+                    t.library.normal(out, into, kernel, kernel, scale=(into * kernel**2) ** -0.5)]
+        name = f"tf32.conv.{into}x{side}x{out}x{kernel}"
+        right = t.library.work(f"conv{kernel}64", operands, dtype="float64").result()
+        ours = Precise(t, "tf32", t.library.work(f"conv{kernel}", operands))
+        if not t.table.check(name, t.library.error_of(ours.result(), right), 1e-3):
+            continue
+        timers = {"braid": ours.events}
+        if not t.peer.missing:
+            x, w = channels_last(t, operands)
+
+            def cudnn(x=x, w=w, pad=kernel // 2):
+                return t.peer.torch.nn.functional.conv2d(x, w, padding=pad)
+
+            # PyTorch's own setting for convolutions, which allows TF32
+            timers["cudnn"] = t.peer.events(cudnn)
+        t.table.times(name, t.clock.interleave(timers))
+
+
+def with_tf32(t, timer):
+    """Returns the timer with TF32 allowed in torch while it runs."""
+
+    def timed(count):
+        t.peer.tf32()
+        try:
+            return timer(count)
+        finally:
+            t.peer.exact()
+
+    return timed

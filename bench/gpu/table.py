@@ -35,6 +35,7 @@ ROWS = {
     "G8b": rows_tensor_cores.g8b,
     "G9": rows_tensor_cores.g9,
     "conv": rows_tensor_cores.conv,
+    "tf32": rows_tensor_cores.tf32,
     "embedding": rows_one_pass.embedding,
     "clip": rows_one_pass.clip,
     "G12": rows_host.g12,

@@ -170,6 +170,20 @@ BRAID_BENCH_API int bb_engine(const char* name) {
   });
 }
 
+/// Sets the precision of float32 on tensor cores: `exact`, `tf32x3` or `tf32`.
+BRAID_BENCH_API int bb_precision(const char* name) {
+  return guarded(-1, [&] {
+    using braid::Float32Precision;
+    const std::string precision = name;
+    if (precision != "exact" && precision != "tf32x3" && precision != "tf32")
+      throw braid::ArgumentError("bb_precision: expected exact, tf32x3 or tf32, got " + precision);
+    braid::set_float32_precision(precision == "exact"    ? Float32Precision::exact
+                                 : precision == "tf32x3" ? Float32Precision::tf32x3
+                                                         : Float32Precision::tf32);
+    return 0;
+  });
+}
+
 BRAID_BENCH_API int bb_synchronize() {
   return guarded(-1, [] {
     braid::synchronize(device());
