@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/attention.hpp>
@@ -13,6 +14,7 @@
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/join.hpp>
 #include <braid/core/ops/matmul.hpp>
+#include <braid/core/ops/rearrange.hpp>
 #include <braid/core/ops/reduce.hpp>
 #include <braid/core/ops/softmax.hpp>
 
@@ -34,9 +36,12 @@ struct Setting {
   RandomKey key;
 };
 
-/// Queries, keys and values, each [batch, heads, rows, width]. They may be part of a graph.
+/// Queries, keys and values, each [batch, heads, rows, width]. They may be part of a graph. k and v
+/// have as many heads as q, or fewer: then query head h uses the head h / group.
 struct Heads {
   Tensor q, k, v;
+  [[nodiscard]] std::int64_t query_heads() const { return q.shape()[1]; }
+  [[nodiscard]] std::int64_t key_heads() const { return k.shape()[1]; }
 };
 
 /// Describes a tensor [batch, heads, rows, width] for the kernel. Requires stride 1 in width.
@@ -70,12 +75,26 @@ AttentionArgs arguments(const Heads& h, const Tensor& mask, const Tensor& out, c
   args.keys = h.k.shape()[2];
   args.width = h.q.shape()[3];
   args.value_width = h.v.shape()[3];
+  args.group = h.query_heads() / h.key_heads();
   args.seed = s.key.seed;
   args.stream = s.key.stream;
   args.threshold = s.dropout_p > 0 ? drop_threshold(s.dropout_p) : 0;
-  args.first_batch = s.key.first_row;
+  args.first_head = s.key.dim == 1 ? s.key.first_row : s.key.first_row * args.heads;
   args.drop_scale = drop_scale(s.dropout_p);
   return args;
+}
+
+/// Divides the query heads of t [batch, query heads, rows, width] into groups of one key head each:
+/// [batch, key heads, group * rows, width]. So one product has all rows that use a key head.
+Tensor in_groups(const Tensor& t, const Heads& h) {
+  if (h.query_heads() == h.key_heads()) return t;
+  const Shape& s = t.shape();
+  return t.reshape({s[0], h.key_heads(), s[1] / h.key_heads() * s[2], s[3]});
+}
+/// The inverse.
+Tensor apart(const Tensor& t, const Heads& h) {
+  if (h.query_heads() == h.key_heads()) return t;
+  return t.reshape({t.shape()[0], h.query_heads(), h.q.shape()[2], t.shape()[3]});
 }
 
 /// Computes the probabilities before dropout with recorded ops. They are 0 for a query whose keys
@@ -83,7 +102,7 @@ AttentionArgs arguments(const Heads& h, const Tensor& mask, const Tensor& out, c
 Tensor probabilities(const Heads& h, const Tensor& mask, const Setting& s) {
   const auto number = [&](double x) { return filled({}, x, h.q.dtype(), h.q.device()); };
   const double none = -std::numeric_limits<double>::infinity();
-  Tensor scores = matmul(h.q, h.k.transpose(-1, -2)) * s.scale;
+  Tensor scores = apart(matmul(in_groups(h.q, h), h.k.transpose(-1, -2)), h) * s.scale;
   if (s.causal) {
     const FactoryOptions there{.device = h.q.device()};
     scores = where(ge(arange(h.q.shape()[2], there).unsqueeze(1), arange(h.k.shape()[2], there)),
@@ -100,7 +119,8 @@ Tensor probabilities(const Heads& h, const Tensor& mask, const Setting& s) {
 /// Computes attention with recorded ops. Returns [batch, heads, queries, width].
 Tensor composed(const Heads& h, const Tensor& mask, const Setting& s) {
   const Tensor p = probabilities(h, mask, s);
-  return matmul(s.dropout_p > 0 ? dropout_by(p, s.dropout_p, s.key) : p, h.v);
+  const Tensor dropped = s.dropout_p > 0 ? dropout_by(p, s.dropout_p, s.key) : p;
+  return apart(matmul(in_groups(dropped, h), h.v), h);
 }
 
 /// Computes the gradients of q, k and v with recorded ops. dy: [batch, heads, queries, width].
@@ -109,9 +129,10 @@ Heads composed_backward(const Heads& h, const Tensor& mask, const Tensor& dy, co
     return s.dropout_p > 0 ? dropout_by(t, s.dropout_p, s.key) : t;
   };
   const Tensor p = probabilities(h, mask, s);
-  const Tensor ds = softmax_backward(p, drop(matmul(dy, h.v.transpose(-1, -2))), false) * s.scale;
-  return {matmul(ds, h.k), matmul(ds.transpose(-1, -2), h.q),
-          matmul(drop(p).transpose(-1, -2), dy)};
+  const Tensor dys = in_groups(dy, h), dp = apart(matmul(dys, h.v.transpose(-1, -2)), h),
+               ds = in_groups(softmax_backward(p, drop(dp), false) * s.scale, h);
+  return {apart(matmul(ds, h.k), h), matmul(ds.transpose(-1, -2), in_groups(h.q, h)),
+          matmul(in_groups(drop(p), h).transpose(-1, -2), dys)};
 }
 
 /// Writes the gradients of q, k and v into the tensors of `into`, in the layout of operands.
@@ -148,22 +169,58 @@ bool can_fuse(const Heads& h, const Tensor& mask) {
 }
 
 /// Broadcasts the leading dims of t to `lead`, and returns [batch, heads, rows, width] for the
-/// kernels: a view if possible.
-Tensor as_heads(const Tensor& t, const Shape& lead) {
+/// kernels: a view if possible. Heads are along the last dim of `lead`; a single one is the batch,
+/// unless `grouped`.
+Tensor as_heads(const Tensor& t, const Shape& lead, bool grouped) {
   Shape shape = lead;
   shape.push_back(t.shape()[t.dim() - 2]);
   shape.push_back(t.shape()[t.dim() - 1]);
   const Tensor wide = t.shape() == shape ? t : t.expand(shape);
   if (lead.rank() == 2) return wide;
-  const std::int64_t heads = lead.rank() > 1 ? lead.back() : 1;
-  return wide.reshape(
-      {heads > 0 ? lead.numel() / heads : 0, heads, shape[lead.rank()], shape[lead.rank() + 1]});
+  const int batch_dims = lead.rank() - (grouped || lead.rank() > 1 ? 1 : 0);
+  std::int64_t batch = 1;
+  for (int d = 0; d < batch_dims; ++d) batch *= lead[d];
+  return wide.reshape({batch, batch_dims < lead.rank() ? lead.back() : 1, shape[lead.rank()],
+                       shape[lead.rank() + 1]});
 }
 
-Shape lead_of(const Tensor& t) {
+/// The dims of t but the last `n`.
+Shape lead_of(const Tensor& t, int n = 2) {
   Shape s;
-  for (int d = 0; d + 2 < t.dim(); ++d) s.push_back(t.shape()[d]);
+  for (int d = 0; d + n < t.dim(); ++d) s.push_back(t.shape()[d]);
   return s;
+}
+
+/// The leading dims of an attention: those of q and the result, and those of k and v.
+struct Leads {
+  Shape q, k;
+};
+Leads leads_of(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, bool grouped) {
+  const int n = grouped ? 3 : 2;
+  const Shape batch =
+      broadcast_shapes(op, broadcast_shapes(op, lead_of(q, n), lead_of(k, n)), lead_of(v, n));
+  Leads leads{batch, batch};
+  if (grouped) {
+    leads.q.push_back(q.size(-3));
+    leads.k.push_back(std::lcm(k.size(-3), v.size(-3)));
+  }
+  return leads;
+}
+
+void check_groups(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (q.dim() < 3 || k.dim() < 3 || v.dim() < 3)
+    throw ShapeError(str(op, ": expected q, k and v of rank >= 3 with enable_gqa, got ", q.shape(),
+                         ", ", k.shape(), " and ", v.shape()));
+  const std::int64_t heads = q.size(-3);
+  for (const Tensor* t : {&k, &v})
+    if (const std::int64_t n = t->size(-3); n > 0 ? heads % n != 0 : heads != 0)
+      throw ShapeError(str(op, ": expected heads of k and v that divide the ", heads,
+                           " heads of q, got k ", k.shape(), " and v ", v.shape()));
+}
+
+/// Repeats the heads of k or v, so that there are `heads`.
+Tensor with_heads(const Tensor& t, std::int64_t heads) {
+  return t.size(-3) == heads ? t : repeat_interleave(t, heads / t.size(-3), -3);
 }
 
 void check_mask(const char* op, const Tensor& q, const Tensor& mask, bool causal,
@@ -234,13 +291,13 @@ Heads unpacked_values(const Tensor& qkv) {
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Tensor& mask, double dropout_p, bool is_causal,
-                                    std::optional<double> scale) {
+                                    std::optional<double> scale, bool enable_gqa) {
   using namespace ops;
   const char* op = "scaled_dot_product_attention";
   if (detail::autocasting()) [[unlikely]] {
     const detail::Autocasted low(detail::Precision::low);
     return scaled_dot_product_attention(low(q), low(k), low(v), low(mask), dropout_p, is_causal,
-                                        scale);
+                                        scale, enable_gqa);
   }
   check_floating(op, q);
   for (const Tensor* t : {&k, &v}) {
@@ -257,25 +314,33 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   if (v.shape()[v.dim() - 2] != k.shape()[k.dim() - 2])
     throw ShapeError(str(op, ": expected v [.., ", k.shape()[k.dim() - 2], ", width] for k ",
                          k.shape(), ", got ", v.shape()));
-  const Shape lead = broadcast_shapes(op, broadcast_shapes(op, lead_of(q), lead_of(k)), lead_of(v));
+  if (enable_gqa) check_groups(op, q, k, v);
+  const Leads leads = leads_of(op, q, k, v, enable_gqa);
   const std::int64_t queries = q.shape()[q.dim() - 2], keys = k.shape()[k.dim() - 2],
                      width = q.shape().back();
-  Shape scores = lead;
+  Shape scores = leads.q;
   scores.push_back(queries);
   scores.push_back(keys);
   check_mask(op, q, mask, is_causal, scores);
   check_probability(op, "dropout_p", dropout_p);
   check_scale(op, scale);
-  const Heads h{as_heads(q, lead), as_heads(k, lead), as_heads(v, lead)};
+  const auto of_keys = [&](const Tensor& t) {
+    return as_heads(enable_gqa ? with_heads(t, leads.k.back()) : t, leads.k, enable_gqa);
+  };
+  const Heads h{as_heads(q, leads.q, enable_gqa), of_keys(k), of_keys(v)};
   Tensor wide_mask = mask;
-  if (mask.defined()) wide_mask = as_heads(mask.expand(scores), lead);
+  if (mask.defined()) wide_mask = as_heads(mask.expand(scores), leads.q, enable_gqa);
   Setting s{is_causal,
             scale.value_or(width > 0 ? 1 / std::sqrt(static_cast<double>(width)) : 1),
             dropout_p,
             {}};
-  if (dropout_p > 0) s.key = next_random_key_of_rows(h.q.shape()[0]);
+  if (dropout_p > 0) {
+    const int dim = enable_gqa && leads.q.rank() == 1 ? 1 : 0;  // that of dim 0 in h.q
+    s.key = next_random_key_of_rows(h.q.shape()[dim]);
+    s.key.dim = dim;
+  }
   const Tensor out = attention_of_heads(h, wide_mask, s);
-  if (lead.rank() == 2) return out;
+  if (leads.q.rank() == 2) return out;
   scores[scores.rank() - 1] = v.shape().back();
   return out.reshape(scores);
 }

@@ -29,6 +29,7 @@ __global__ void __launch_bounds__(kThreads)
             value_width = static_cast<int>(args.value_width);
   for (std::int64_t t = blockIdx.x; t < args.batch * args.heads * tiles; t += gridDim.x) {
     const Place at = place_of(t, tiles, args.heads);
+    const std::int64_t key_head = at.h / args.group;
     const HeadRows<E> q = rows_of<E>(args.q, at.b, at.h, at.first, args.queries);
     const std::int64_t end =
         args.causal && at.first + kSide < args.keys ? at.first + kSide : args.keys;
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int r = 0; r < kRowsOfWarp; ++r) max[r] = lowest<A>(), sum[r] = A(0);
     for (std::int64_t j = 0; j < end; j += kSide) {
       A score[kRowsOfWarp];
-      multiply_rows<E>(shared, q, rows_of<E>(args.k, at.b, at.h, j, args.keys), width, score);
+      multiply_rows<E>(shared, q, rows_of<E>(args.k, at.b, key_head, j, args.keys), width, score);
       Pack<A, 4> four;
 #pragma unroll
       for (int r = 0; r < kRowsOfWarp; ++r) {
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kThreads)
         for (int c = 0; c < kChunks; ++c) out[c][r] *= keep;
       }
       shared.scores[warp][lane] = four;
-      add_weighted<E>(shared, rows_of<E>(args.v, at.b, at.h, j, args.keys), value_width, out);
+      add_weighted<E>(shared, rows_of<E>(args.v, at.b, key_head, j, args.keys), value_width, out);
     }
     A factor[kRowsOfWarp];
 #pragma unroll
@@ -113,9 +114,9 @@ BRAID_DEVICE Gradient<typename E::A> gradient_of(const AttentionArgs& f, const t
   return {p * factor, p * (dp * factor - dots[row]) * static_cast<A>(f.scale)};
 }
 
-/// Computes dq of 32 queries.
+/// Computes dq of 32 queries. 0 blocks on a multiprocessor: as nvcc likes.
 template <class E>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, sizeof(typename E::A) == 4 ? 0 : 3)
     attention_backward_queries(AttentionBackwardArgs args, const typename E::A* dots,
                                std::int64_t tiles) {
   using A = typename E::A;
@@ -126,15 +127,16 @@ __global__ void __launch_bounds__(kThreads)
   const A ones[kRowsOfWarp] = {A(1), A(1), A(1), A(1)};
   for (std::int64_t t = blockIdx.x; t < f.batch * f.heads * tiles; t += gridDim.x) {
     const Place at = place_of(t, tiles, f.heads);
+    const std::int64_t key_head = at.h / f.group;
     const HeadRows<E> q = rows_of<E>(f.q, at.b, at.h, at.first, f.queries),
                       dout = rows_of<E>(args.dout, at.b, at.h, at.first, f.queries);
     const std::int64_t end = f.causal && at.first + kSide < f.keys ? at.first + kSide : f.keys;
     A dq[kChunks][kRowsOfWarp] = {};
     for (std::int64_t j = 0; j < end; j += kSide) {
-      const HeadRows<E> k = rows_of<E>(f.k, at.b, at.h, j, f.keys);
+      const HeadRows<E> k = rows_of<E>(f.k, at.b, key_head, j, f.keys);
       A score[kRowsOfWarp], dp[kRowsOfWarp];
       multiply_rows<E>(shared, q, k, width, score);
-      multiply_rows<E>(shared, dout, rows_of<E>(f.v, at.b, at.h, j, f.keys), value_width, dp);
+      multiply_rows<E>(shared, dout, rows_of<E>(f.v, at.b, key_head, j, f.keys), value_width, dp);
       Pack<A, 4> four;
 #pragma unroll
       for (int r = 0; r < kRowsOfWarp; ++r)
@@ -148,9 +150,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Computes dk and dv of 32 keys. Here rows of a tile are keys and columns are queries.
+/// Computes dk and dv of 32 keys, from the query heads of their group in turn. Here rows of a tile
+/// are keys and columns are queries.
 template <class E>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, sizeof(typename E::A) == 4 ? 3 : 2)
     attention_backward_keys(AttentionBackwardArgs args, const typename E::A* dots,
                             std::int64_t tiles) {
   using A = typename E::A;
@@ -159,34 +162,38 @@ __global__ void __launch_bounds__(kThreads)
   const int lane = lane_of_thread(), warp = warp_of_thread(), width = static_cast<int>(f.width),
             value_width = static_cast<int>(f.value_width);
   const A ones[kRowsOfWarp] = {A(1), A(1), A(1), A(1)};
-  for (std::int64_t t = blockIdx.x; t < f.batch * f.heads * tiles; t += gridDim.x) {
-    const Place at = place_of(t, tiles, f.heads);
-    const HeadRows<E> k = rows_of<E>(f.k, at.b, at.h, at.first, f.keys),
-                      v = rows_of<E>(f.v, at.b, at.h, at.first, f.keys);
+  const std::int64_t key_heads = f.heads / f.group;
+  for (std::int64_t t = blockIdx.x; t < f.batch * key_heads * tiles; t += gridDim.x) {
+    const Place mine = place_of(t, tiles, key_heads);
+    const HeadRows<E> k = rows_of<E>(f.k, mine.b, mine.h, mine.first, f.keys),
+                      v = rows_of<E>(f.v, mine.b, mine.h, mine.first, f.keys);
     A dk[kChunks][kRowsOfWarp] = {}, dv[kChunks][kRowsOfWarp] = {};
-    // earlier queries see none of these keys
-    for (std::int64_t i = f.causal ? at.first : 0; i < f.queries; i += kSide) {
-      const HeadRows<E> q = rows_of<E>(f.q, at.b, at.h, i, f.queries),
-                        dout = rows_of<E>(args.dout, at.b, at.h, i, f.queries);
-      A score[kRowsOfWarp], dp[kRowsOfWarp];
-      multiply_rows<E>(shared, k, q, width, score);
-      multiply_rows<E>(shared, v, dout, value_width, dp);
-      Pack<A, 4> p, ds;
+    for (std::int64_t g = 0; g < f.group; ++g) {
+      const Place at{mine.b, mine.h * f.group + g, mine.first};
+      // earlier queries see none of these keys
+      for (std::int64_t i = f.causal ? at.first : 0; i < f.queries; i += kSide) {
+        const HeadRows<E> q = rows_of<E>(f.q, at.b, at.h, i, f.queries),
+                          dout = rows_of<E>(args.dout, at.b, at.h, i, f.queries);
+        A score[kRowsOfWarp], dp[kRowsOfWarp];
+        multiply_rows<E>(shared, k, q, width, score);
+        multiply_rows<E>(shared, v, dout, value_width, dp);
+        Pack<A, 4> p, ds;
 #pragma unroll
-      for (int r = 0; r < kRowsOfWarp; ++r) {
-        const Gradient<A> g = gradient_of<E>(f, dots, at, i + lane,
-                                             at.first + kRowsOfWarp * warp + r, score[r], dp[r]);
-        p.v[r] = g.p;
-        ds.v[r] = g.ds;
+        for (int r = 0; r < kRowsOfWarp; ++r) {
+          const Gradient<A> of = gradient_of<E>(f, dots, at, i + lane,
+                                                at.first + kRowsOfWarp * warp + r, score[r], dp[r]);
+          p.v[r] = of.p;
+          ds.v[r] = of.ds;
+        }
+        shared.scores[warp][lane] = p;
+        add_weighted<E>(shared, dout, value_width, dv);
+        __syncwarp(kFullWarp);  // all lanes have read the probabilities
+        shared.scores[warp][lane] = ds;
+        add_weighted<E>(shared, q, width, dk);
       }
-      shared.scores[warp][lane] = p;
-      add_weighted<E>(shared, dout, value_width, dv);
-      __syncwarp(kFullWarp);  // all lanes have read the probabilities
-      shared.scores[warp][lane] = ds;
-      add_weighted<E>(shared, q, width, dk);
     }
-    store_rows<E>(args.dk, at.b, at.h, at.first, f.keys, f.width, dk, ones);
-    store_rows<E>(args.dv, at.b, at.h, at.first, f.keys, f.value_width, dv, ones);
+    store_rows<E>(args.dk, mine.b, mine.h, mine.first, f.keys, f.width, dk, ones);
+    store_rows<E>(args.dv, mine.b, mine.h, mine.first, f.keys, f.value_width, dv, ones);
   }
 }
 
@@ -233,8 +240,8 @@ void attention_backward(const AttentionBackwardArgs& args, Stream& stream) {
         run("attention_backward", attention_backward_queries<E>, blocks_for(heads * q_tiles, 1),
             kThreads, stream, args, d, q_tiles);
       if (k_tiles > 0)
-        run("attention_backward", attention_backward_keys<E>, blocks_for(heads * k_tiles, 1),
-            kThreads, stream, args, d, k_tiles);
+        run("attention_backward", attention_backward_keys<E>,
+            blocks_for(heads / f.group * k_tiles, 1), kThreads, stream, args, d, k_tiles);
     }
   });
 }

@@ -36,7 +36,9 @@ __global__ void __launch_bounds__(128, Width > 128  ? 1
   const std::int64_t seen =
       args.causal && first + kQueries < args.keys ? first + kQueries : args.keys;
   const int steps = static_cast<int>((seen + kKeys - 1) / kKeys);
-  typename Keys::Loader keys(args.k, b, h, 0, args.keys), values(args.v, b, h, 0, args.keys);
+  const std::int64_t key_head = h / args.group;
+  typename Keys::Loader keys(args.k, b, key_head, 0, args.keys),
+      values(args.v, b, key_head, 0, args.keys);
   const auto load = [&](int step) {
     if (step < steps) {
       const int stage = step % 2 * (kKeys * Width);

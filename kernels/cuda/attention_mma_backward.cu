@@ -4,8 +4,8 @@
 
 // The backward of attention on tensor cores, in two passes without atomics. Both compute the
 // probabilities again, from the saved log-sum-exp. One has 64 queries and loops over keys, for dq;
-// one has 64 keys and loops over queries, for dk and dv. Its scores are transposed, so that they
-// are the left operand of the products that follow.
+// one has 64 keys and loops over the query heads of a group and their queries, for dk and dv. Its
+// scores are transposed, so that they are the left operand of the products that follow.
 namespace braid::cuda {
 
 /// Rows of the tiles that a pass loops over.
@@ -50,7 +50,8 @@ __global__ void __launch_bounds__(128)
                      first = (tiles - 1 - blockIdx.x % tiles) * kQueries, mine = first + warp * 16;
   const std::int64_t seen = f.causal && first + kQueries < f.keys ? first + kQueries : f.keys;
   const int steps = static_cast<int>((seen + kKeys - 1) / kKeys);
-  typename Keys::Loader keys(f.k, b, h, 0, f.keys), values(f.v, b, h, 0, f.keys);
+  const std::int64_t key_head = h / f.group;
+  typename Keys::Loader keys(f.k, b, key_head, 0, f.keys), values(f.v, b, key_head, 0, f.keys);
   const auto load = [&](int step) {
     if (step < steps) {
       const int stage = step % 2 * (kKeys * Width);
@@ -116,40 +117,47 @@ __global__ void __launch_bounds__(128)
            *const dout = q + 2 * kQueries * Width;
   QueryTerms* const terms = reinterpret_cast<QueryTerms*>(dout + 2 * kQueries * Width);
   const int warp = warp_of_thread();
-  const std::int64_t head = blockIdx.x / tiles, b = head / f.heads, h = head % f.heads,
-                     first = blockIdx.x % tiles * kKeys, mine = first + warp * 16;
+  const std::int64_t key_heads = f.heads / f.group, b = blockIdx.x / tiles / key_heads,
+                     key_head = blockIdx.x / tiles % key_heads, first = blockIdx.x % tiles * kKeys,
+                     mine = first + warp * 16;
   // earlier queries see none of these keys
   const std::int64_t from = f.causal ? first / kQueries * kQueries : 0;
   const int steps =
       from < f.queries ? static_cast<int>((f.queries - from + kQueries - 1) / kQueries) : 0;
+  std::int64_t h = key_head * f.group;  // the query heads of the group in turn
+  const std::int64_t end = steps > 0 ? h + f.group : h;
   typename Queries::Loader queries(f.q, b, h, from, f.queries),
       grads_of_out(args.dout, b, h, from, f.queries);
-  const auto load = [&](int step) {
-    if (step < steps) {
-      const std::int64_t query = from + static_cast<std::int64_t>(step) * kQueries;
-      const int stage = step % 2 * (kQueries * Width);
-      queries.load(q + stage, f.q, packs.q, f.width);
-      grads_of_out.load(dout + stage, args.dout, packs.dout, f.value_width);
+  const auto load = [&](std::int64_t of, int step, int stage) {
+    if (of < end) {
+      if (step == 0) {
+        queries = typename Queries::Loader(f.q, b, of, from, f.queries);
+        grads_of_out = typename Queries::Loader(args.dout, b, of, from, f.queries);
+      }
+      queries.load(q + stage * (kQueries * Width), f.q, packs.q, f.width);
+      grads_of_out.load(dout + stage * (kQueries * Width), args.dout, packs.dout, f.value_width);
       const int column = static_cast<int>(threadIdx.x);
       if (column < kQueries)
-        terms[step % 2 * kQueries + column] = terms_of(f, dots, head, query + column);
+        terms[stage * kQueries + column] = terms_of(
+            f, dots, b * f.heads + of, from + static_cast<std::int64_t>(step) * kQueries + column);
     }
     simt::cp_async_commit();
   };
   if (steps > 0) {  // what is copied must be waited for
-    typename Keys::Loader(f.k, b, h, first, f.keys).load(k, f.k, packs.k, f.width);
-    typename Keys::Loader(f.v, b, h, first, f.keys).load(v, f.v, packs.v, f.value_width);
+    typename Keys::Loader(f.k, b, key_head, first, f.keys).load(k, f.k, packs.k, f.width);
+    typename Keys::Loader(f.v, b, key_head, first, f.keys).load(v, f.v, packs.v, f.value_width);
   }
-  load(0);
+  load(h, 0, 0);
 
   const float unit = unit_of<simple>(f);
   float dk[with_dk ? Width / 8 : 1][4] = {}, dv[with_dv ? Width / 8 : 1][4] = {};
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0, here = 0; h < end; here = 1 - here) {
     simt::cp_async_wait<0>();
     __syncthreads();  // this tile has arrived, and the memory of the tile before it is free
-    load(step + 1);
+    const bool is_last = step + 1 == steps;
+    load(is_last ? h + 1 : h, is_last ? 0 : step + 1, 1 - here);
     const std::int64_t query = from + static_cast<std::int64_t>(step) * kQueries;
-    const int stage = step % 2 * (kQueries * Width);
+    const int stage = here * (kQueries * Width);
     float p[columns][4], ds[columns][4];
     multiply_rows_mma<E, typename Keys::By, typename Queries::By>(p, k, warp * 16, q + stage,
                                                                   Width);
@@ -159,7 +167,7 @@ __global__ void __launch_bounds__(128)
                                                                     Width);
 #pragma unroll
     for (int n = 0; n < columns; ++n) {
-      const auto two = load_pack<2>(terms + step % 2 * kQueries + column_of_element(n, 0));
+      const auto two = load_pack<2>(terms + here * kQueries + column_of_element(n, 0));
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
         float drop = 1;
@@ -174,14 +182,16 @@ __global__ void __launch_bounds__(128)
     }
     if constexpr (with_dv) add_weighted_mma<E, typename Queries::Across>(dv, p, dout + stage);
     if constexpr (with_dk) add_weighted_mma<E, typename Queries::Across>(dk, ds, q + stage);
+    step = is_last ? 0 : step + 1;
+    if (is_last) ++h;
   }
   const float scale[2] = {static_cast<float>(f.scale), static_cast<float>(f.scale)},
               one[2] = {1, 1};
   if constexpr (with_dk)
-    store_head_rows<E, Width>(args.dk, b, h, mine, f.keys, f.width, dk, scale,
+    store_head_rows<E, Width>(args.dk, b, key_head, mine, f.keys, f.width, dk, scale,
                               k + warp * 16 * Width);
   if constexpr (with_dv)
-    store_head_rows<E, Width>(args.dv, b, h, mine, f.keys, f.value_width, dv, one,
+    store_head_rows<E, Width>(args.dv, b, key_head, mine, f.keys, f.value_width, dv, one,
                               v + warp * 16 * Width);
 }
 
@@ -203,17 +213,20 @@ void attention_backward_mma(const AttentionBackwardArgs& args, const float* dots
       with_head(width, simple, [&]<int Width, bool Simple>() {
         constexpr std::size_t bytes = (2 * 64 + 4 * kStepsOfTile<Width>)*Width * sizeof(T) +
                                       2 * kStepsOfTile<Width> * sizeof(QueryTerms);
-        const auto queue = [&](auto kernel, std::int64_t tiles) {
+        const auto queue = [&](auto kernel, std::int64_t of, std::int64_t tiles) {
           if (tiles > 0)
-            run_with(bytes, "attention_backward", kernel, static_cast<unsigned>(heads * tiles), 128,
+            run_with(bytes, "attention_backward", kernel, static_cast<unsigned>(of * tiles), 128,
                      stream, args, packs, dots, tiles);
         };
-        queue(attention_backward_queries_mma<E, Width, Simple>, q_tiles);
+        queue(attention_backward_queries_mma<E, Width, Simple>, heads, q_tiles);
         if constexpr (Width <= 128) {
-          queue(attention_backward_keys_mma<E, Width, Simple, KeyGrads::both>, k_tiles);
+          queue(attention_backward_keys_mma<E, Width, Simple, KeyGrads::both>, heads / f.group,
+                k_tiles);
         } else {
-          queue(attention_backward_keys_mma<E, Width, Simple, KeyGrads::dk>, k_tiles);
-          queue(attention_backward_keys_mma<E, Width, Simple, KeyGrads::dv>, k_tiles);
+          queue(attention_backward_keys_mma<E, Width, Simple, KeyGrads::dk>, heads / f.group,
+                k_tiles);
+          queue(attention_backward_keys_mma<E, Width, Simple, KeyGrads::dv>, heads / f.group,
+                k_tiles);
         }
       });
     }

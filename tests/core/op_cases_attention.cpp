@@ -22,6 +22,7 @@ struct Attention {
   Sizes q, k, v;
   bool causal = false, hides = false, adds = false;
   double dropout = 0, scale = 0;  // scale 0: the default
+  bool groups = false;            // enable_gqa
 };
 const Attention kAttentions[] = {
     {"heads", Sizes{2, 2, 3, 4}, Sizes{2, 2, 5, 4}, Sizes{2, 2, 5, 3}},
@@ -32,6 +33,48 @@ const Attention kAttentions[] = {
     {"added mask", Sizes{2, 2, 3, 4}, Sizes{2, 2, 5, 4}, Sizes{2, 2, 5, 3}, false, false, true},
     {"dropout", Sizes{2, 2, 3, 4}, Sizes{2, 2, 5, 4}, Sizes{2, 2, 5, 3}, false, false, false, 0.5},
     {"dropout, causal", Sizes{3, 4, 3}, Sizes{3, 4, 3}, Sizes{3, 4, 3}, true, false, false, 0.25},
+    // the samples without elements have no size of 2 or of 3
+    {.variant = "groups",
+     .q = Sizes{2, 8, 3, 2},
+     .k = Sizes{2, 4, 5, 2},
+     .v = Sizes{2, 4, 5, 3},
+     .groups = true},
+    {.variant = "groups, one key head, causal",
+     .q = Sizes{1, 4, 3, 2},
+     .k = Sizes{1, 1, 5, 2},
+     .v = Sizes{1, 1, 5, 3},
+     .causal = true,
+     .groups = true},
+    {.variant = "groups, rank 3, added mask",
+     .q = Sizes{8, 3, 2},
+     .k = Sizes{4, 5, 2},
+     .v = Sizes{4, 5, 2},
+     .adds = true,
+     .scale = 0.5,
+     .groups = true},
+    {.variant = "groups, of k and of v",
+     .q = Sizes{2, 8, 1, 3},
+     .k = Sizes{2, 1, 4, 3},
+     .v = Sizes{2, 4, 4, 2},
+     .groups = true},
+    {.variant = "groups of one head",
+     .q = Sizes{1, 4, 2, 3},
+     .k = Sizes{1, 4, 3, 3},
+     .v = Sizes{1, 4, 3, 2},
+     .groups = true},
+    {.variant = "groups, hidden keys, dropout",
+     .q = Sizes{2, 8, 3, 2},
+     .k = Sizes{2, 4, 5, 2},
+     .v = Sizes{2, 4, 5, 3},
+     .hides = true,
+     .dropout = 0.25,
+     .groups = true},
+    {.variant = "groups, rank 3, dropout",
+     .q = Sizes{8, 3, 2},
+     .k = Sizes{4, 5, 2},
+     .v = Sizes{4, 5, 2},
+     .dropout = 0.5,
+     .groups = true},
 };
 
 Tensor call(const Attention& s, Tensors in) {
@@ -43,7 +86,21 @@ Tensor call(const Attention& s, Tensors in) {
                      DType::bool_, in[0].device());
   const auto scale = s.scale > 0 ? std::optional<double>(s.scale) : std::nullopt;
   return as_one_forward(in[0], [&] {
-    return scaled_dot_product_attention(in[0], in[1], in[2], mask, s.dropout, s.causal, scale);
+    return scaled_dot_product_attention(in[0], in[1], in[2], mask, s.dropout, s.causal, scale,
+                                        s.groups);
+  });
+}
+
+/// k or v with each head repeated for the query heads of its group.
+Array repeated(const Attention& s, A x, I heads) {
+  if (!s.groups) return x;
+  Sizes shape = x.shape;
+  const std::size_t d = shape.size() - 3;
+  const I group = heads / shape[d];
+  shape[d] = heads;
+  return reference::generate(shape, [&](Sizes i) {
+    i[d] /= group;
+    return reference::value(x, i);
   });
 }
 
@@ -52,11 +109,11 @@ Array expected(const Attention& s, Arrays in) {
   const I queries = at(in[0].shape, r - 2), keys = at(in[1].shape, r - 2),
           width = at(in[0].shape, r - 1), rows = at(in[0].shape, 0);
   const Array mask = s.hides ? hidden(queries, keys) : s.adds ? in[3] : Array();
-  const I heads = r == 4 ? at(in[0].shape, 1) : 1;
+  const I heads = r == 4 ? at(in[0].shape, 1) : 1, all = r > 2 ? at(in[0].shape, r - 3) : 1;
   const I first = r > 2 || rows == 1 ? kFirstRow * heads * queries * keys : 0;
   return reference::attention(
-      in[0], in[1], in[2], s.hides || s.adds ? &mask : nullptr, s.causal,
-      s.scale > 0 ? s.scale : 1 / std::sqrt(static_cast<double>(width)),
+      in[0], repeated(s, in[1], all), repeated(s, in[2], all), s.hides || s.adds ? &mask : nullptr,
+      s.causal, s.scale > 0 ? s.scale : 1 / std::sqrt(static_cast<double>(width)),
       s.dropout > 0 ? factors(first, s.dropout) : std::function<double(I)>());
 }
 
@@ -72,7 +129,8 @@ void add_attention(Cases& list) {
     c.expected = [s](Arrays in) { return std::vector<Array>{expected(s, in)}; };
     if (s.dropout == 0 && !s.hides)
       c.torch = str("torch.nn.functional.", op, "(x0, x1, x2, ", s.adds ? "x3" : "None", ", 0.0, ",
-                    s.causal ? "True" : "False", s.scale > 0 ? str(", scale=", s.scale) : "", ")");
+                    s.causal ? "True" : "False", s.scale > 0 ? str(", scale=", s.scale) : "",
+                    s.groups ? ", enable_gqa=True)" : ")");
   }
   const auto with = [](T q, T k, T v, T mask = {}, double p = 0, bool causal = false,
                        std::optional<double> scale = {}) {
@@ -106,6 +164,23 @@ void add_attention(Cases& list) {
                [=](double p) { with(q(), k(), k(), {}, p); })
       .numbers("scale", {kInf, -kInf, kNan}, kArgument, "a finite scale",
                [=](double x) { with(q(), k(), k(), {}, 0, false, x); });
+  const auto grouped = [](const Shape& a, const Shape& b, const Shape& c) {
+    (void)scaled_dot_product_attention(ones_of(a), ones_of(b), ones_of(c), {}, 0, false, {}, true);
+  };
+  const auto of_heads = [=](I key_heads, I value_heads) {
+    grouped({1, 4, 3, 2}, {1, key_heads, 5, 2}, {1, value_heads, 5, 2});
+  };
+  const char* const divide = "heads of k and v that divide the 4 heads of q, got k ";
+  BadInputs(list, op, "enable_gqa")
+      .is(kShape, divide, [=] { of_heads(3, 3); })
+      .is(kShape, divide, [=] { of_heads(8, 8); })
+      .is(kShape, divide, [=] { of_heads(2, 3); })
+      .is(kShape, divide, [=] { of_heads(3, 2); })
+      .is(kShape, divide, [=] { of_heads(0, 0); })
+      .is(kShape, "q, k and v of rank >= 3 with enable_gqa, got ",
+          [=] { grouped({3, 2}, {3, 2}, {3, 2}); })
+      .is(kShape, "q, k and v of rank >= 3 with enable_gqa, got ",
+          [=] { grouped({4, 3, 2}, {4, 3, 2}, {3, 2}); });
 }
 
 /// Returns q, k or v of [batch, n, 3, heads, width] as [batch, heads, n, width].
@@ -173,7 +248,7 @@ void add_attention_cases(Cases& list) {
   add_packed(list);
   parameters(list,
              "packed_attention(qkv mask dropout_p is_causal scale) "
-             "scaled_dot_product_attention(q k v mask dropout_p is_causal scale)");
+             "scaled_dot_product_attention(q k v mask dropout_p is_causal scale enable_gqa)");
 }
 
 }  // namespace braid::test

@@ -70,6 +70,8 @@ const OfOp kSpecialValues[] = {
      "a row of scores with a NaN is NaN; PyTorch takes it for one without keys"},
     {"scaled_dot_product_attention", "causal, more keys",
      "nan middle: output|inf last: (output|gradient)", kHidden},
+    {"scaled_dot_product_attention", "groups, one key head, causal",
+     "nan middle: output|-inf last: (output|gradient)", kHidden},
     {"conv1d conv2d conv_transpose1d conv_transpose2d", kSome, kInWeight, kPadding, false},
     {"conv_transpose1d conv_transpose2d", "padding", "^nan first: gradient of x1", kPadding, false},
     {"interpolate", "from one element", "inf (first|middle): output",

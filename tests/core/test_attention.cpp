@@ -20,6 +20,12 @@ std::vector<Tensor> gradients(const std::vector<Tensor>& qkv, const Tensor& mask
   return pulled(y, qkv, random_tensor(sizes_of(y.shape()), y.dtype(), here(), 8), create_graph);
 }
 
+/// Attention with enable_gqa.
+Tensor in_groups(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask = {},
+                 double p = 0, bool causal = false) {
+  return scaled_dot_product_attention(q, k, v, mask, p, causal, {}, true);
+}
+
 }  // namespace
 
 TEST_CASE("attention: agrees with the reference where tiles break, in every type", "[attention]") {
@@ -138,6 +144,120 @@ TEST_CASE("attention: without keys or queries", "[attention]") {
   CHECK(y.detach().to_vector<double>() == List(24, 0));
   y.sum().backward();
   CHECK(q.grad().to_vector<double>() == List(24, 0));
+}
+
+TEST_CASE("attention: groups of heads give the bits of repeated keys", "[attention][gqa]") {
+  struct Case {
+    std::int64_t heads, k_heads, v_heads, queries, keys, width;
+    bool causal;
+    double p;
+    Shape mask;
+  };
+  const std::vector<Case> cases{{6, 2, 2, 33, 31, 5, false, 0, {}},
+                                {4, 1, 1, 70, 66, 8, true, 0, {}},
+                                {4, 4, 4, 5, 7, 3, false, 0.5, {}},
+                                {4, 2, 2, 66, 35, 8, true, 0.25, {}},
+                                {6, 3, 3, 9, 65, 16, false, 0.5, {2, 6, 9, 65}},
+                                {4, 2, 2, 5, 7, 4, false, 0, {4, 1, 7}},
+                                {4, 2, 2, 5, 7, 4, false, 0, {2, 1, 5, 1}},
+                                {8, 1, 4, 5, 7, 4, false, 0.25, {}},
+                                {12, 6, 4, 5, 7, 4, true, 0, {}},
+                                {4, 2, 2, 5, 7, 264, false, 0.25, {}}};
+  for (const DType t : floating_dtypes())
+    for (const Case& c : cases) {
+      // gradients of k and v are sums over the heads of a group, here in another order
+      const Tolerance near{4 * tolerance(t).rtol, 4 * tolerance(t).atol};
+      const auto laid_out = [&](std::int64_t heads, std::int64_t rows, std::uint64_t seed) {
+        // the rows of all heads are adjacent, as one product of [batch, rows, width] gives them
+        return random_tensor({2, rows, heads, c.width}, t, here(), seed)
+            .transpose(1, 2)
+            .requires_grad_();
+      };
+      const Tensor q = laid_out(c.heads, c.queries, 1), k = laid_out(c.k_heads, c.keys, 2),
+                   v = laid_out(c.v_heads, c.keys, 3),
+                   mask =
+                       c.mask.rank() > 0 ? random_tensor(sizes_of(c.mask), t, here(), 4) : Tensor(),
+                   wide_k = repeat_interleave(k, c.heads / c.k_heads, -3),
+                   wide_v = repeat_interleave(v, c.heads / c.v_heads, -3);
+      const auto run = [&](bool groups) {
+        const RandomScope forward(9, {0, 0, 2, 2});
+        return groups ? in_groups(q, k, v, mask, c.p, c.causal)
+                      : scaled_dot_product_attention(q, wide_k, wide_v, mask, c.p, c.causal);
+      };
+      const auto run_one = [&](bool groups) {  // without a batch: the heads are along dim 0
+        const RandomScope forward(9, {0, 0, 3, c.heads});
+        return groups ? in_groups(q[1], k[1], v[1], {}, c.p, c.causal)
+                      : scaled_dot_product_attention(q[1], wide_k[1], wide_v[1], {}, c.p, c.causal);
+      };
+      INFO(t << ", q " << q.shape() << ", k " << k.shape() << ", v " << v.shape());
+      const Tensor y = run(true), want = run(false);
+      // a width above those of the kernels on CUDA: products of other shapes
+      const bool fused = here().type() == DeviceType::cpu || c.width <= 128;
+      if (fused) {
+        CHECK_SAME_BITS(y.detach(), want.detach());
+        CHECK_SAME_BITS(run_one(true).detach(), run_one(false).detach());
+      } else {
+        CHECK_CLOSE(y.detach(), want.detach(), tolerance(t));
+        CHECK_CLOSE(run_one(true).detach(), run_one(false).detach(), tolerance(t));
+      }
+      const Tensor dy = random_tensor(sizes_of(y.shape()), t, here(), 5);
+      const std::vector<Tensor> g = pulled(y, {q, k, v}, dy, false),
+                                of_wide = pulled(want, {q, k, v}, dy, false);
+      if (fused) CHECK_SAME_BITS(g[0], of_wide[0]);
+      for (const std::size_t i : {0, 1, 2}) {
+        INFO("gradient " << i);
+        CHECK_CLOSE(g[i], of_wide[i], near);
+      }
+      if (t != DType::float64) continue;
+      const std::vector<Tensor> recorded = pulled(run(true), {q, k, v}, dy, true);
+      for (const std::size_t i : {0, 1, 2}) CHECK_CLOSE(recorded[i].detach(), g[i], near);
+    }
+}
+
+TEST_CASE("attention: groups of heads broadcast batches, and gradients of gradients agree",
+          "[attention][gqa][gradients]") {
+  const Tensor q = random_tensor({2, 1, 4, 5, 3}, DType::float64, here(), 1).requires_grad_(),
+               k = random_tensor({3, 2, 7, 3}, DType::float64, here(), 2).requires_grad_(),
+               v = random_tensor({1, 2, 7, 2}, DType::float64, here(), 3).requires_grad_();
+  const auto wide = [](T t) { return repeat_interleave(t, 2, -3); };
+  const Tensor y = in_groups(q, k, v), want = scaled_dot_product_attention(q, wide(k), wide(v));
+  CHECK(y.shape() == Shape{2, 3, 4, 5, 2});
+  CHECK_SAME_BITS(y.detach(), want.detach());
+  CHECK_SAME_BITS(in_groups(q[0], k, v).detach(), y[0].detach());
+  CHECK_SAME_BITS(in_groups(q[0][0], k[1], v[0]).detach(), y[0][1].detach());
+  const Tensor dy = random_tensor({2, 3, 4, 5, 2}, DType::float64, here(), 4).requires_grad_();
+  const auto second = [&](T of) {
+    Tensor sum;
+    for (const Tensor& g : pulled(of, {q, k, v}, dy, true))
+      sum = sum.defined() ? sum + square(g).sum() : square(g).sum();
+    return grad(sum, {q, k, v, dy});
+  };
+  const std::vector<Tensor> got = second(y), expected = second(want);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    INFO("gradient " << i);
+    CHECK(allclose(got[i], expected[i], 1e-11, 1e-12));
+  }
+}
+
+TEST_CASE("attention: groups of heads without elements", "[attention][gqa]") {
+  const auto of = [](std::int64_t batch, std::int64_t heads, std::int64_t rows) {
+    return ones({batch, heads, rows, 3}, {.device = here()}).requires_grad_();
+  };
+  const auto shape = [&](T q, T k) {
+    const Tensor y = in_groups(q, k, k);
+    y.sum().backward();
+    for (const Tensor& t : {q, k}) {
+      CHECK(t.grad().shape() == t.shape());
+      CHECK(list(t.grad()) == List(static_cast<std::size_t>(t.numel()), 0));
+    }
+    CHECK(list(y) == List(static_cast<std::size_t>(y.numel()), 0));
+    return y.shape();
+  };
+  CHECK(shape(of(0, 4, 5), of(0, 2, 7)) == Shape{0, 4, 5, 3});
+  CHECK(shape(of(2, 0, 5), of(2, 2, 7)) == Shape{2, 0, 5, 3});
+  CHECK(shape(of(2, 0, 5), of(2, 0, 7)) == Shape{2, 0, 5, 3});
+  CHECK(shape(of(2, 4, 0), of(2, 2, 7)) == Shape{2, 4, 0, 3});
+  CHECK(shape(of(2, 4, 5), of(2, 2, 0)) == Shape{2, 4, 5, 3});
 }
 
 TEST_CASE("attention: packed is the same as apart, gradients too", "[attention]") {

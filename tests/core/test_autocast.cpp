@@ -39,6 +39,11 @@ const std::vector<Op>& low_ops() {
       {"conv_transpose2d",
        [](T x, T w) { return conv_transpose2d(x.view({1, 4, 2, 2}), w.view({4, 4, 1, 1})); }},
       {"attention", [](T x, T w) { return scaled_dot_product_attention(x, w, w); }},
+      {"attention, groups",
+       [](T x, T w) {
+         const Tensor k = w.unsqueeze(0);
+         return scaled_dot_product_attention(stack({x, x}), k, k, {}, 0, false, {}, true);
+       }},
   };
   return ops;
 }

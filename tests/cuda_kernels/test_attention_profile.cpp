@@ -9,22 +9,23 @@ using namespace kernel_test;
 
 namespace {
 
-/// Attention of 64 queries and 128 keys, and its backward.
+/// Attention of two query heads of 64 queries and a head of 128 keys, and its backward.
 void attend(std::int64_t width) {
-  constexpr std::int64_t queries = 64, keys = 128;
+  constexpr std::int64_t heads = 2, queries = 64, keys = 128;
   const DType t = DType::bfloat16;
-  Buffer q(t, queries * width), k(t, keys * width), v(t, keys * width), out(t, queries * width),
-      lse(DType::float32, queries), dout(t, queries * width), dq(t, queries * width),
-      dk(t, keys * width), dv(t, keys * width);
+  constexpr std::int64_t rows = heads * queries;
+  Buffer q(t, rows * width), k(t, keys * width), v(t, keys * width), out(t, rows * width),
+      lse(DType::float32, rows), dout(t, rows * width), dq(t, rows * width), dk(t, keys * width),
+      dv(t, keys * width);
   for (Buffer* b : {&q, &k, &v, &dout}) b->pattern(1);
-  const auto operand = [&](Buffer& b, std::int64_t rows) {
-    return braid::AttentionOperand{b.data(), rows * width, rows * width, width};
+  const auto operand = [&](Buffer& b, std::int64_t n) {
+    return braid::AttentionOperand{b.data(), heads * n * width, n * width, width};
   };
   braid::AttentionArgs args{};
   args.dtype = t, args.scale = 0.125, args.drop_scale = 1;
   args.q = operand(q, queries), args.k = operand(k, keys), args.v = operand(v, keys);
   args.out = operand(out, queries), args.lse = lse.data();
-  args.batch = args.heads = 1, args.queries = queries, args.keys = keys;
+  args.batch = 1, args.heads = args.group = heads, args.queries = queries, args.keys = keys;
   args.width = args.value_width = width;
   kernels().attention(args, stream());
   kernels().attention_backward(

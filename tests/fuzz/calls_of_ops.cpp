@@ -221,6 +221,10 @@ const char* equation(Draw& d) {
 T matrix(Draw& d, I rows, I columns) {
   return d.one_in(8) ? d.tensor() : d.of_shape({rows, columns}, d.one_in(8) ? d.dtype() : kFloat);
 }
+T some_heads(Draw& d) {
+  const I batch = 1 + d.below(2), count = d.below(5);
+  return d.one_in(6) ? d.tensor() : d.of_shape({batch, count, 3, 4}, kFloat);
+}
 T heads(Draw& d) { return d.one_in(6) ? d.tensor() : d.of_shape({2, 3, 4}, kFloat); }
 double rarely(Draw& d) { return d.one_in(3) ? d.real() : 0; }
 
@@ -243,6 +247,8 @@ constexpr Call kProducts[] = {
     CALL(linear_relu, matrix(d, 3, 4), matrix(d, 2, 4), d.maybe({2})),
     CALL(scaled_dot_product_attention, heads(d), heads(d), heads(d), d.maybe({3, 3}), rarely(d),
          d.flag(), d.real()),
+    CALL(scaled_dot_product_attention, some_heads(d), some_heads(d), some_heads(d), d.maybe({3, 3}),
+         rarely(d), d.flag(), d.real(), d.flag()),
     CALL(packed_attention, d.of_rank(5), d.maybe({2, 2}), rarely(d), d.flag()),
 };
 

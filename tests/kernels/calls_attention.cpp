@@ -14,21 +14,23 @@ struct Heads {
   // queries near `far` and keys near -far: every score is far below zero
   double far = 0;
   double scale = 0.5;  // from -1/2 to 1/2: the bounds are those of 1/2
+  std::int64_t group = 1;
   [[nodiscard]] std::string text(const char* kernel) const {
     return braid::str(kernel, " ", batch, " x ", heads, ", ", queries, " queries, ", keys,
                       " keys, width ", width, " and ", value_width, causal ? ", causal" : "",
                       by_row ? ", by row" : "", ", mask ", mask, ", dropout ", p,
-                      far > 0 ? ", far below 0" : "", ", scale ", scale);
+                      far > 0 ? ", far below 0" : "", ", scale ", scale, ", group ", group);
   }
+  [[nodiscard]] std::int64_t key_heads() const { return heads / group; }
   [[nodiscard]] std::int64_t q() const { return batch * heads * queries * width; }
-  [[nodiscard]] std::int64_t k() const { return batch * heads * keys * width; }
+  [[nodiscard]] std::int64_t k() const { return batch * key_heads() * keys * width; }
   [[nodiscard]] Operand queries_at(std::uint64_t seed) const {
     return in(random(q(), seed, far - 1, far + 1));
   }
   [[nodiscard]] Operand keys_at(std::uint64_t seed) const {
     return in(random(k(), seed, -far - 1, 1 - far));
   }
-  [[nodiscard]] std::int64_t v() const { return batch * heads * keys * value_width; }
+  [[nodiscard]] std::int64_t v() const { return batch * key_heads() * keys * value_width; }
   [[nodiscard]] std::int64_t out() const { return batch * heads * queries * value_width; }
   [[nodiscard]] std::int64_t rows() const { return batch * heads * queries; }
   [[nodiscard]] Numbers mask_numbers() const {
@@ -39,9 +41,16 @@ struct Heads {
     for (std::int64_t i = 0; i < queries * keys; ++i) list.add(i / keys != 1 && i % 3 != 0);
     return list;
   }
-  [[nodiscard]] braid::AttentionOperand operand(void* data, std::int64_t n, std::int64_t w) const {
-    return by_row ? braid::AttentionOperand{data, n * heads * w, w, heads * w}
-                  : braid::AttentionOperand{data, heads * n * w, n * w, w};
+  [[nodiscard]] braid::AttentionOperand operand(void* data, std::int64_t n, std::int64_t w,
+                                                std::int64_t of) const {
+    return by_row ? braid::AttentionOperand{data, n * of * w, w, of * w}
+                  : braid::AttentionOperand{data, of * n * w, n * w, w};
+  }
+  [[nodiscard]] braid::AttentionOperand of_queries(void* data, std::int64_t w) const {
+    return operand(data, queries, w, heads);
+  }
+  [[nodiscard]] braid::AttentionOperand of_keys(void* data, std::int64_t w) const {
+    return operand(data, keys, w, key_heads());
   }
   /// Makes the arguments; `of` has the indices of q, k, v, out, lse, mask among the operands.
   [[nodiscard]] braid::AttentionArgs args(const Place& at, const std::size_t (&of)[6]) const {
@@ -49,10 +58,10 @@ struct Heads {
     return {at.t,
             causal,
             scale,
-            operand(at[of[0]], queries, width),
-            operand(at[of[1]], keys, width),
-            operand(at[of[2]], keys, value_width),
-            operand(at[of[3]], queries, value_width),
+            of_queries(at[of[0]], width),
+            of_keys(at[of[1]], width),
+            of_keys(at[of[2]], value_width),
+            of_queries(at[of[3]], value_width),
             mask > 0 ? given : no_mask,
             at[of[4]],
             batch,
@@ -61,10 +70,11 @@ struct Heads {
             keys,
             width,
             value_width,
+            group,
             5,
             6,
             static_cast<std::uint64_t>(p * 0x1p32),
-            2,
+            2 * heads,
             1 / (1 - p)};
   }
   /// The relative error of a probability, in roundings: that of the score (|q|, |k| <= far + 1,
@@ -92,13 +102,21 @@ const std::vector<Heads> kHeads{
     // scales that do not keep the order of scores; the last one is 0 in float32
     {1, 1, 18, 70, 8, 8, true, false, 0, 0, 0, -0.5},
     {1, 1, 18, 70, 8, 8, true, false, 0, 0, 0, 0},
-    {1, 1, 18, 70, 8, 8, false, false, 0, 0, 0, 1e-60}};
+    {1, 1, 18, 70, 8, 8, false, false, 0, 0, 0, 1e-60},
+    // query heads that share key heads; of the last but one, no query sees the last keys
+    {2, 6, 33, 31, 5, 7, false, true, 0, 0, 0, 0.5, 3},
+    {1, 4, 40, 70, 33, 16, true, false, 0, 0, 0, 0.5, 4},
+    {2, 4, 70, 66, 8, 8, true, true, 0, 0.25, 0, 0.5, 2},
+    {1, 4, 65, 33, 15, 65, false, false, 1, 0, 0, 0.5, 2},
+    {1, 2, 9, 130, 8, 8, true, false, 0, 0, 0, 0.5, 2},
+    {1, 3, 129, 65, 72, 80, false, true, 0, 0, 0, 0.5, 3}};
 /// The calls of a dtype. On CUDA only 16-bit heads may be wider than 128.
 std::vector<Heads> heads_of(DType t) {
   std::vector<Heads> list = kHeads;
   if (braid::size_of(t) == 2)
     list.insert(list.end(), {{1, 2, 18, 35, 130, 256, true, true, 0, 0},
-                             {1, 1, 65, 31, 256, 16, false, false, 0, 0}});
+                             {1, 1, 65, 31, 256, 16, false, false, 0, 0},
+                             {1, 4, 35, 66, 136, 256, true, true, 0, 0, 0, 0.5, 2}});
   return list;
 }
 /// The unit roundoff of probabilities, and of gradients of scores, that a product reads.
@@ -142,9 +160,9 @@ std::vector<Call> calls_of_attention_backward(DType dtype) {
           in(random(s.rows(), 8, 3, 4), 0, statistics), in(random(s.out(), 9)), mask_of(s)},
          [=](const Place& p) {
            p.table.attention_backward(
-               {s.args(p, {3, 4, 5, 6, 7, 9}), s.operand(p[8], s.queries, s.value_width),
-                s.operand(p[0], s.queries, s.width), s.operand(p[1], s.keys, s.width),
-                s.operand(p[2], s.keys, s.value_width)},
+               {s.args(p, {3, 4, 5, 6, 7, 9}), s.of_queries(p[8], s.value_width),
+                s.of_queries(p[0], s.width), s.of_keys(p[1], s.width),
+                s.of_keys(p[2], s.value_width)},
                p.stream);
          },
          [=](DType t, const Values& v) {
@@ -152,7 +170,7 @@ std::vector<Call> calls_of_attention_backward(DType dtype) {
            const double largest = std::exp(0.5 * static_cast<double>(s.width) + 1 - 3),
                         w = static_cast<double>(s.value_width), drop = 1 / (1 - s.p),
                         keys = static_cast<double>(s.keys),
-                        queries = static_cast<double>(s.queries);
+                        queries = static_cast<double>(s.queries * s.group);  // of a key
            const double ds = largest * 8 * w * drop * 0.5,
                         of_p =
                             rounding(t) * (s.roundings() + w + queries) + rounded_for_products(t);

@@ -3,8 +3,8 @@
 #include "cpu/simd/attention_backward.hpp"
 #include "cpu/simd/attention_forward.hpp"
 
-// Attention. The forward pass is split into tiles of queries, the backward pass into heads; one
-// thread computes each. The split depends on the shape alone.
+// Attention. The forward pass is split into tiles of queries, the backward pass into heads of
+// keys, each with its query heads; one thread computes each. The split depends on the shape alone.
 namespace braid::cpu::BRAID_ISA {
 
 void attention(const AttentionArgs& args, Stream& stream) {
@@ -26,10 +26,11 @@ void attention_backward(const AttentionBackwardArgs& args, Stream& stream) {
   if (f.dtype < DType::float16) fail_dtype("attention_backward", "a floating-point dtype", f.dtype);
   if (f.batch <= 0 || f.heads <= 0) return;
   with_floating(f.dtype, [&]<class E>() {
+    const std::int64_t key_heads = f.heads / f.group;
     const auto job = [&](std::int64_t n) {
-      attention_backward_of_head<E>(args, n / f.heads, n % f.heads);
+      attention_backward_of_group<E>(args, n / key_heads, n % key_heads);
     };
-    parallel_for(stream, f.batch * f.heads, job);
+    parallel_for(stream, f.batch * key_heads, job);
     return true;
   });
 }

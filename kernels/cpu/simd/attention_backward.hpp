@@ -1,8 +1,9 @@
 #pragma once
 #include "cpu/simd/attention_tile.hpp"
 
-// The gradients of attention for one head. For each tile of keys it iterates over all queries, and
-// recomputes the probabilities from the saved lse.
+// The gradients of attention for one head of keys and the query heads that use it. For each query
+// head and each tile of keys it iterates over all queries, and recomputes the probabilities from
+// the saved lse.
 namespace braid::cpu::BRAID_ISA {
 namespace {
 
@@ -41,34 +42,57 @@ BRAID_INLINE void gradient_row(const AttentionArgs& args, const Tile& tile, std:
   }
 }
 
+/// Scratch memory of one thread. For 16-bit types the copies hold one query head, and the gradients
+/// of a tile of keys, or of all keys where several query heads add to them.
+template <class A> struct BackwardScratch {
+  A *scores, *dp, *k_turned, *v_turned, *dots, *q, *dout, *dq, *k, *dk, *dv;
+};
+template <class E> BackwardScratch<Computed<E>> backward_scratch(const AttentionArgs& args) {
+  using A = Computed<E>;
+  const std::int64_t width = args.width, value_width = args.value_width, queries = args.queries,
+                     summed_keys = args.group > 1 ? args.keys : kSide;
+  const std::int64_t sizes[] = {kSide * kSide,
+                                kSide * kSide,
+                                kSide * width,
+                                kSide * value_width,
+                                (queries + 15) / 16 * 16,
+                                copied<E>(queries * width),
+                                copied<E>(queries * value_width),
+                                copied<E>(queries * width),
+                                copied<E>(kSide * width),
+                                copied<E>(summed_keys * width),
+                                copied<E>(summed_keys * value_width)};
+  std::int64_t sum = 0;
+  for (const std::int64_t n : sizes) sum += n;
+  A* at = static_cast<A*>(scratch(static_cast<std::size_t>(sum) * sizeof(A)));
+  auto next = [&, i = 0]() mutable {
+    A* const here = at;
+    at += sizes[i++];
+    return here;
+  };
+  // the elements of a braced list are evaluated in order
+  return {next(), next(), next(), next(), next(), next(), next(), next(), next(), next(), next()};
+}
+
+/// Computes dq of query head h, and adds to dk and dv of its key head. The first query head of a
+/// group sets them, the last one writes those of 16-bit types.
 template <class E>
-void attention_backward_of_head(const AttentionBackwardArgs& all, std::int64_t b, std::int64_t h) {
+void attention_backward_of_head(const AttentionBackwardArgs& all, std::int64_t b, std::int64_t h,
+                                const BackwardScratch<Computed<E>>& to) {
   using V = typename E::V;
   using A = Computed<E>;
   const AttentionArgs& args = all.forward;
   const std::int64_t width = args.width, value_width = args.value_width, queries = args.queries,
-                     both = width + value_width;
-  const std::int64_t copies = copied<E>(queries * (width + both) + 2 * kSide * both);
-  A* const scores = static_cast<A*>(scratch(
-      static_cast<std::size_t>(kSide * (2 * kSide + both) + (queries + 15) / 16 * 16 + copies) *
-      sizeof(A)));
-  A* const dp = scores + kSide * kSide;
-  A* const k_turned = dp + kSide * kSide;
-  A* const v_turned = k_turned + kSide * width;
-  A* const dots = v_turned + kSide * value_width;
-  A* const q_copy = dots + (queries + 15) / 16 * 16;
-  A* const dout_copy = q_copy + copied<E>(queries * width);
-  A* const dq_copy = dout_copy + copied<E>(queries * value_width);
-  A* const dk_copy = dq_copy + copied<E>(queries * width);
-  A* const dv_copy = dk_copy + copied<E>(kSide * width);
-  A* const k_copy = dv_copy + copied<E>(kSide * value_width);
-  const HeadOf<E> k = head_of<E>(args.k, b, h), v = head_of<E>(args.v, b, h),
+                     key_head = h / args.group;
+  const bool is_first = h % args.group == 0;
+  [[maybe_unused]] const bool is_last = (h + 1) % args.group == 0;
+  const HeadOf<E> k = head_of<E>(args.k, b, key_head), v = head_of<E>(args.v, b, key_head),
                   out = head_of<E>(args.out, b, h);
-  const HeadOf<E> dq_head = head_of<E>(all.dq, b, h), dk_head = head_of<E>(all.dk, b, h),
-                  dv_head = head_of<E>(all.dv, b, h);
-  const Rows<A> q = rows_of<E>(head_of<E>(args.q, b, h), 0, queries, width, q_copy);
-  const Rows<A> dout = rows_of<E>(head_of<E>(all.dout, b, h), 0, queries, value_width, dout_copy);
-  const Summed<E> dq = summed<E>(dq_head, 0, width, dq_copy);
+  const HeadOf<E> dq_head = head_of<E>(all.dq, b, h), dk_head = head_of<E>(all.dk, b, key_head),
+                  dv_head = head_of<E>(all.dv, b, key_head);
+  const Rows<A> q = rows_of<E>(head_of<E>(args.q, b, h), 0, queries, width, to.q);
+  const Rows<A> dout = rows_of<E>(head_of<E>(all.dout, b, h), 0, queries, value_width, to.dout);
+  const Summed<E> dq = summed<E>(dq_head, 0, width, to.dq);
   const A* const lse = static_cast<const A*>(args.lse) + (b * args.heads + h) * queries;
   for (std::int64_t i = 0; i < queries; ++i) {
     V sum{};
@@ -78,45 +102,59 @@ void attention_backward_of_head(const AttentionBackwardArgs& all, std::int64_t b
     for (; c + E::kLanes <= value_width; c += E::kLanes) sum += load<V>(g + c) * E::load(o + c);
     if (const int n = static_cast<int>(value_width - c); n > 0)
       sum += load_first<V>(g + c, n) * E::load_first(o + c, n);
-    dots[i] = sum_of_lanes(sum);
+    to.dots[i] = sum_of_lanes(sum);
   }
   for (std::int64_t j = 0; j < args.keys; j += kSide) {
-    const std::int64_t columns = smaller(args.keys - j, kSide);
-    transpose_rows<E>(k.at + j * k.row, k.row, columns, width, k_turned, kSide);
-    transpose_rows<E>(v.at + j * v.row, v.row, columns, value_width, v_turned, kSide);
-    const Rows<A> k_rows = rows_of<E>(k, j, columns, width, k_copy);
-    const Summed<E> dk = summed<E>(dk_head, j, width, dk_copy),
-                    dv = summed<E>(dv_head, j, value_width, dv_copy);
+    const std::int64_t columns = smaller(args.keys - j, kSide), copy = args.group > 1 ? j : 0;
+    transpose_rows<E>(k.at + j * k.row, k.row, columns, width, to.k_turned, kSide);
+    transpose_rows<E>(v.at + j * v.row, v.row, columns, value_width, to.v_turned, kSide);
+    const Rows<A> k_rows = rows_of<E>(k, j, columns, width, to.k);
+    const Summed<E> dk = summed<E>(dk_head, j, width, to.dk + copy * width),
+                    dv = summed<E>(dv_head, j, value_width, to.dv + copy * value_width);
     // earlier queries see none of these keys
     const std::int64_t from = args.causal ? j / kSide * kSide : 0;
     for (std::int64_t i = from; i < queries; i += kSide) {
       const Tile tile{b, h, i, j, smaller(queries - i, kSide), columns};
       const A* const q_rows = q.at + i * q.row;
       const A* const dout_rows = dout.at + i * dout.row;
-      multiply_tile(tile, width, Rows<A>{q_rows, q.row}, k_turned, scores);
-      multiply_tile(tile, value_width, Rows<A>{dout_rows, dout.row}, v_turned, dp);
+      multiply_tile(tile, width, Rows<A>{q_rows, q.row}, to.k_turned, to.scores);
+      multiply_tile(tile, value_width, Rows<A>{dout_rows, dout.row}, to.v_turned, to.dp);
       for (std::int64_t r = 0; r < tile.rows; ++r)
-        gradient_row<E>(args, tile, r, lse[i + r], dots[i + r], scores + r * kSide, dp + r * kSide);
-      multiply(Product<A>{columns, value_width, tile.rows, scores, 1, kSide, dout_rows, dout.row,
-                          dv.at, dv.row, nullptr, i > from});
-      multiply(Product<A>{columns, width, tile.rows, dp, 1, kSide, q_rows, q.row, dk.at, dk.row,
-                          nullptr, i > from});
-      multiply(Product<A>{tile.rows, width, columns, dp, kSide, 1, k_rows.at, k_rows.row,
+        gradient_row<E>(args, tile, r, lse[i + r], to.dots[i + r], to.scores + r * kSide,
+                        to.dp + r * kSide);
+      const bool adds = !is_first || i > from;
+      multiply(Product<A>{columns, value_width, tile.rows, to.scores, 1, kSide, dout_rows, dout.row,
+                          dv.at, dv.row, nullptr, adds});
+      multiply(Product<A>{columns, width, tile.rows, to.dp, 1, kSide, q_rows, q.row, dk.at, dk.row,
+                          nullptr, adds});
+      multiply(Product<A>{tile.rows, width, columns, to.dp, kSide, 1, k_rows.at, k_rows.row,
                           dq.at + i * dq.row, dq.row, nullptr, j > 0});
     }
-    if (from >= queries) {  // no query sees these keys
+    if (from >= queries && is_first) {  // no query sees these keys
       for (std::int64_t r = 0; r < columns; ++r) {
         for (std::int64_t c = 0; c < width; ++c) dk.at[r * dk.row + c] = A{};
         for (std::int64_t c = 0; c < value_width; ++c) dv.at[r * dv.row + c] = A{};
       }
     }
     if constexpr (!std::is_same_v<typename E::T, A>) {
-      write_rows<E>(dk.at, dk.row, columns, width, dk_head, j);
-      write_rows<E>(dv.at, dv.row, columns, value_width, dv_head, j);
+      if (is_last) {
+        write_rows<E>(dk.at, dk.row, columns, width, dk_head, j);
+        write_rows<E>(dv.at, dv.row, columns, value_width, dv_head, j);
+      }
     }
   }
   if constexpr (!std::is_same_v<typename E::T, A>)
     write_rows<E>(dq.at, dq.row, queries, width, dq_head, 0);
+}
+
+/// Computes the gradients of one key head and of the query heads that use it, in their order.
+template <class E>
+void attention_backward_of_group(const AttentionBackwardArgs& all, std::int64_t b,
+                                 std::int64_t key_head) {
+  const std::int64_t group = all.forward.group;
+  const BackwardScratch<Computed<E>> to = backward_scratch<E>(all.forward);
+  for (std::int64_t g = 0; g < group; ++g)
+    attention_backward_of_head<E>(all, b, key_head * group + g, to);
 }
 
 }  // namespace

@@ -58,7 +58,8 @@ void attention_of_queries(const AttentionArgs& args, std::int64_t b, std::int64_
   A* const sums = turned + kSide * width;
   A* const q_copy = sums + kSide * apart;
   A* const v_copy = q_copy + copied<E>(kSide * width);
-  const HeadOf<E> keys = head_of<E>(args.k, b, h), values = head_of<E>(args.v, b, h);
+  const std::int64_t key_head = h / args.group;
+  const HeadOf<E> keys = head_of<E>(args.k, b, key_head), values = head_of<E>(args.v, b, key_head);
   const Rows<A> q = rows_of<E>(head_of<E>(args.q, b, h), first, rows, width, q_copy);
   RunningRows<A> known;
   for (std::int64_t r = 0; r < rows; ++r) known.max[r] = minus_infinity<V>()[0], known.sum[r] = A{};

@@ -130,7 +130,7 @@ BRAID_INLINE void drop_factors(const AttentionArgs& args, const Tile& tile, std:
   const DropFactors<A> make{args.seed, args.stream, args.threshold,
                             static_cast<A>(args.drop_scale)};
   const std::int64_t row =
-      ((args.first_batch + tile.b) * args.heads + tile.h) * args.queries + tile.i + r;
+      (args.first_head + tile.b * args.heads + tile.h) * args.queries + tile.i + r;
   for (std::int64_t c = tile.columns; c < kSide; ++c) factor[c] = A{};
   make(factor, static_cast<std::uint64_t>(row * args.keys + tile.j), tile.columns);
 }

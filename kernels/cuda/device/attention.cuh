@@ -137,7 +137,7 @@ BRAID_DEVICE A drop_factor(const AttentionArgs& args, std::int64_t b, std::int64
                            std::int64_t query, std::int64_t key) {
   if (args.threshold == 0) return A(1);
   const std::int64_t e =
-      (((args.first_batch + b) * args.heads + h) * args.queries + query) * args.keys + key;
+      ((args.first_head + b * args.heads + h) * args.queries + query) * args.keys + key;
   return DropKey{args.seed, args.stream, args.threshold}.keeps_element(
              static_cast<std::uint64_t>(e))
              ? static_cast<A>(args.drop_scale)
