@@ -115,8 +115,19 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id, BRAID_S
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device, BRAID_SIMT_CALL_SITE);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                   BRAID_SIMT_CALL_SITE);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode,
+                                   BRAID_SIMT_CALL_SITE);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph, BRAID_SIMT_CALL_SITE);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode, BRAID_SIMT_CALL_SITE);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data,
                                BRAID_SIMT_CALL_SITE);
+
+// Graphs. They come from a capture only.
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* instance, cudaGraph_t graph,
+                                 unsigned long long flags = 0, BRAID_SIMT_CALL_SITE);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream, BRAID_SIMT_CALL_SITE);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t instance, BRAID_SIMT_CALL_SITE);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph, BRAID_SIMT_CALL_SITE);
 
 // Events.
 cudaError_t cudaEventCreate(cudaEvent_t* event, BRAID_SIMT_CALL_SITE);

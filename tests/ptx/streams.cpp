@@ -154,6 +154,24 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void*
   return on(handle, [&](Stream& stream) { stream.queue([function, data] { function(data); }); });
 }
 
+// ---- graphs: there are none. Braid then runs a captured step as usual.
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+  return failed(cudaErrorNotSupported);
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) {
+  return failed(cudaErrorNotSupported);
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) {
+  return failed(cudaErrorNotSupported);
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long) {
+  return failed(cudaErrorNotSupported);
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return failed(cudaErrorNotSupported); }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return failed(cudaErrorNotSupported); }
+cudaError_t cudaGraphDestroy(cudaGraph_t) { return failed(cudaErrorNotSupported); }
+
+// ---- events
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned) {
   if (const cudaError_t error = lost(current()); error != cudaSuccess) return error;
   *handle = reinterpret_cast<cudaEvent_t>(new Event);

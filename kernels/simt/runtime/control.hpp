@@ -150,9 +150,10 @@ void clear_launch_log();
 /// An object that was created and not destroyed:
 /// `device memory, 1024 bytes on cuda:0, from cudaMalloc at file:line`.
 struct LiveObject {
-  std::string what;  ///< "stream", "event", "device memory", "pinned memory"
+  std::string
+      what;  ///< "stream", "event", "graph", "graph instance", "device memory" or "pinned memory"
   std::string text;
-  int device;
+  int device;  ///< -1 for graphs
 };
 [[nodiscard]] std::vector<LiveObject> live_objects();
 

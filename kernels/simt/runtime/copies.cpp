@@ -153,8 +153,10 @@ cudaError_t queue_copy(Runtime& r, const Copy& copy, cudaStream_t handle, Locati
     const auto stream = r.find_stream(handle, copy.call, where);
     if (!stream) return cudaErrorInvalidResourceHandle;
     device = stream->device;
-    if (const cudaError_t sticky = r.reports.sticky_of(device); sticky != cudaSuccess)
-      return sticky;
+    if (const cudaError_t error = r.forbidden_work(*stream); error != cudaSuccess) return error;
+    if (copy.blocking)
+      if (const cudaError_t error = r.forbidden_while_capturing(); error != cudaSuccess)
+        return error;
     if (copy.width == 0 || copy.height == 0) return cudaSuccess;
     if (!copy.to || !copy.from) return cudaErrorInvalidValue;
     Side to{static_cast<char*>(copy.to), copy.to_pitch, nullptr, Place::pageable};
@@ -191,7 +193,8 @@ cudaError_t queue_copy(Runtime& r, const Copy& copy, cudaStream_t handle, Locati
     }
     const bool host_only = to.place != Place::device && from.place != Place::device;
     std::shared_ptr<std::vector<char>> staged;
-    if (from.place == Place::pageable && to.place != Place::pageable) {
+    // a graph reads its source at every launch
+    if (!stream->capture && from.place == Place::pageable && to.place != Place::pageable) {
       staged = std::make_shared<std::vector<char>>(copy.width * copy.height);
       for (std::size_t i = 0; i < copy.height; ++i)
         std::memcpy(staged->data() + i * copy.width, from.row(i), copy.width);
@@ -206,10 +209,17 @@ cudaError_t queue_copy(Runtime& r, const Copy& copy, cudaStream_t handle, Locati
                      run_copy(r, self, to, from, width, height);
                      if (peer && r.injection.peer_wrong) to.row(height / 2)[width / 2] ^= 1;
                    });
-    for (std::size_t i = 0; i < height; ++i) {
-      if (from.place == Place::pinned) r.watch(op, from.allocation, from.row(i), width, false);
-      if (to.place == Place::pinned) r.watch(op, to.allocation, to.row(i), width, true);
+    const auto queued = [&r, to, from, width, height](const OpPtr& self) {
+      for (std::size_t i = 0; i < height; ++i) {
+        if (from.place == Place::pinned) r.watch(self, from.allocation, from.row(i), width, false);
+        if (to.place == Place::pinned) r.watch(self, to.allocation, to.row(i), width, true);
+      }
+    };
+    if (stream->capture) {
+      op->queued = queued;
+      return cudaSuccess;
     }
+    queued(op);
     // What is synchronous with the host, according to CUDA's documentation: copies to pageable
     // memory and within the host, always; blocking calls, except copies with a staged source and
     // copies within device memory that are not peer copies.
@@ -239,8 +249,7 @@ cudaError_t queue_memset(const char* call, void* pointer, int value, std::size_t
       const auto stream = r.find_stream(handle, call, where);
       if (!stream) return cudaErrorInvalidResourceHandle;
       device = stream->device;
-      if (const cudaError_t sticky = r.reports.sticky_of(device); sticky != cudaSuccess)
-        return sticky;
+      if (const cudaError_t error = r.forbidden_work(*stream); error != cudaSuccess) return error;
       if (bytes == 0) return cudaSuccess;
       if (!pointer) return cudaErrorInvalidValue;
       Side to{static_cast<char*>(pointer), bytes, nullptr, Place::pageable};
@@ -264,7 +273,14 @@ cudaError_t queue_memset(const char* call, void* pointer, int value, std::size_t
             if (fine) r.ask_checker(self, [&] { check_range(to.p, bytes, true); });
             std::memset(to.p, value, bytes);
           });
-      if (to.place == Place::pinned) r.watch(op, to.allocation, to.p, bytes, true);
+      const auto queued = [&r, to, bytes](const OpPtr& self) {
+        if (to.place == Place::pinned) r.watch(self, to.allocation, to.p, bytes, true);
+      };
+      if (stream->capture) {
+        op->queued = queued;
+        return cudaSuccess;
+      }
+      queued(op);
       wait = blocking && to.place == Place::pinned;
     }
     if (wait) {
@@ -293,7 +309,15 @@ cudaError_t peer(const char* call, void* to, int to_device, const void* from, in
       return device >= 0 && device < static_cast<int>(r.device_count());
     };
     if (!known(to_device) || !known(from_device)) return cudaErrorInvalidDevice;
-    if (blocking) r.synchronize_device(to_device), r.synchronize_device(from_device);
+    if (blocking) {
+      {
+        const Runtime::Lock lock(r.mutex);
+        for (const int device : {to_device, from_device})
+          if (const cudaError_t error = r.forbidden_wait(device); error != cudaSuccess)
+            return error;
+      }
+      r.synchronize_device(to_device), r.synchronize_device(from_device);
+    }
     return queue_copy(r,
                       Copy{call, to, from, bytes, bytes, bytes, 1, cudaMemcpyDeviceToDevice,
                            to_device, from_device, blocking},

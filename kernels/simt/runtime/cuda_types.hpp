@@ -1,6 +1,6 @@
 #pragma once
 // The types of the CUDA runtime API that the emulation has, with the toolkit's names and values,
-// without graphs, textures and interprocess handles. The enumerations have a fixed underlying type,
+// without textures and interprocess handles. The enumerations have a fixed underlying type,
 // so that an invalid value is well-defined.
 #include <cstddef>
 
@@ -145,6 +145,11 @@ enum cudaStreamCaptureStatus : int {
   cudaStreamCaptureStatusActive = 1,
   cudaStreamCaptureStatusInvalidated = 2
 };
+enum cudaStreamCaptureMode : int {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2
+};
 enum cudaFuncAttribute : int {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
   cudaFuncAttributePreferredSharedMemoryCarveout = 9
@@ -164,6 +169,8 @@ enum cudaMemPoolAttr : int {
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
 typedef struct CUmemPoolHandle_st* cudaMemPool_t;
+typedef struct CUgraph_st* cudaGraph_t;
+typedef struct CUgraphExec_st* cudaGraphExec_t;
 typedef void (*cudaHostFn_t)(void* data);
 
 #define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))

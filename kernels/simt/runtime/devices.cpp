@@ -216,6 +216,11 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest, Location
 
 cudaError_t cudaDeviceSynchronize(Location) {
   return runtime_call("cudaDeviceSynchronize", [&](Runtime& r) {
+    {
+      const Runtime::Lock lock(r.mutex);
+      if (const cudaError_t error = r.forbidden_wait(current_device); error != cudaSuccess)
+        return error;
+    }
     r.synchronize_device(current_device);
     const Runtime::Lock lock(r.mutex);
     return r.reports.sticky_of(current_device);
@@ -225,6 +230,10 @@ cudaError_t cudaDeviceSynchronize(Location) {
 cudaError_t cudaDeviceReset(Location where) {
   return runtime_call("cudaDeviceReset", [&](Runtime& r) {
     const int device = current_device;
+    {
+      const Runtime::Lock lock(r.mutex);
+      if (const cudaError_t error = r.forbidden_wait(device); error != cudaSuccess) return error;
+    }
     r.synchronize_device(device);
     std::vector<detail::AllocationPtr> mine;
     {

@@ -68,8 +68,7 @@ cudaError_t record(const char* call, cudaEvent_t event, cudaStream_t stream, uns
                           detail::describe(e->created)));
         return cudaErrorInvalidResourceHandle;
       }
-      if (const cudaError_t sticky = r.reports.sticky_of(s->device); sticky != cudaSuccess)
-        return sticky;
+      if (const cudaError_t error = r.forbidden_work(*s); error != cudaSuccess) return error;
       e->record = r.enqueue(*s, detail::OpKind::record, call, where, nullptr);
     }
     r.settle();
@@ -118,12 +117,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
       if (!s) return cudaErrorInvalidResourceHandle;
       const auto e = r.find_event(event, "cudaStreamWaitEvent", where);
       if (!e) return cudaErrorInvalidResourceHandle;
-      if (const cudaError_t sticky = r.reports.sticky_of(s->device); sticky != cudaSuccess)
-        return sticky;
+      if (const cudaError_t error = r.forbidden_work(*s); error != cudaSuccess) return error;
       // Waits for the event's present record, whatever is recorded later. An event that was never
       // recorded counts as complete.
       if (!e->record) return cudaSuccess;
-      r.enqueue(*s, detail::OpKind::wait, "cudaStreamWaitEvent", where, nullptr, {e->record});
+      if (const cudaError_t error = r.wait_for_record(*s, e->record, "cudaStreamWaitEvent", where);
+          error != cudaSuccess)
+        return error;
     }
     r.settle();
     return cudaSuccess;
@@ -138,6 +138,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event, Location where) {
       const Runtime::Lock lock(r.mutex);
       const auto e = r.find_event(event, "cudaEventSynchronize", where);
       if (!e) return cudaErrorInvalidResourceHandle;
+      if (const cudaError_t error = r.forbidden_wait(*e); error != cudaSuccess) return error;
       op = e->record;
       device = e->device;
     }
@@ -156,6 +157,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event, Location where) {
       const Runtime::Lock lock(r.mutex);
       const auto e = r.find_event(event, "cudaEventQuery", where);
       if (!e) return cudaErrorInvalidResourceHandle;
+      if (const cudaError_t error = r.forbidden_wait(*e); error != cudaSuccess) return error;
+      if (const cudaError_t error = r.forbidden_while_capturing(); error != cudaSuccess)
+        return error;
       op = e->record;
       device = e->device;
     }
@@ -178,6 +182,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
                b = r.find_event(end, "cudaEventElapsedTime", where);
     if (!a || !b || !a->record || !b->record || a->device != b->device)
       return cudaErrorInvalidResourceHandle;
+    for (const auto& event : {a, b})
+      if (const cudaError_t error = r.forbidden_wait(*event); error != cudaSuccess) return error;
     if ((a->flags | b->flags) & cudaEventDisableTiming) return cudaErrorInvalidResourceHandle;
     if (const cudaError_t sticky = r.reports.sticky_of(a->device); sticky != cudaSuccess)
       return sticky;

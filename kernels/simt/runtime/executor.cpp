@@ -37,6 +37,7 @@ std::string failure_of(const std::function<void(Op&)>& run, Op& op) {
 
 OpPtr Runtime::enqueue(StreamState& stream, OpKind kind, const char* call, Location where,
                        std::function<void(Op&)> run, std::vector<OpPtr> needs) {
+  if (stream.capture) return stream.capture->add(stream, kind, call, where, std::move(run), needs);
   OpPtr op = streams.enqueue(stream, kind, call, where, std::move(run), std::move(needs));
   if (streams.prune()) reports.prune();
   return op;

@@ -69,8 +69,7 @@ cudaError_t enqueue_launch(const Launch& launch, cudaStream_t handle,
                 describe(stream->created), ") belongs to cuda:", stream->device));
         return cudaErrorInvalidResourceHandle;
       }
-      if (const cudaError_t sticky = r.reports.sticky_of(stream->device); sticky != cudaSuccess)
-        return sticky;
+      if (const cudaError_t error = r.forbidden_work(*stream); error != cudaSuccess) return error;
       if (!valid_launch(launch)) return cudaErrorInvalidConfiguration;
       const std::shared_ptr<const Closure> body = std::move(closure);
       Launch named = launch;

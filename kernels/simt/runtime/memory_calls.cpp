@@ -11,6 +11,12 @@ using detail::runtime_call;
 
 namespace {
 
+// The error of a call that may wait, or may queue work on a legacy default stream.
+cudaError_t unsafe(Runtime& r) {
+  const Runtime::Lock lock(r.mutex);
+  return r.forbidden_while_capturing();
+}
+
 constexpr unsigned kAllocFlags =
     cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
 constexpr unsigned kRegisterFlags =
@@ -36,6 +42,9 @@ cudaError_t malloc_async(Runtime& r, void** pointer, std::size_t bytes, cudaStre
   {
     const Runtime::Lock lock(r.mutex);
     on = r.find_stream(stream, call, where);
+    // an allocation by a graph is not emulated
+    if (on)
+      if (const cudaError_t error = r.forbidden_wait(*on); error != cudaSuccess) return error;
   }
   return on ? r.allocate(pointer, bytes, Place::device, on.get(), false, call, where)
             : cudaErrorInvalidResourceHandle;
@@ -72,12 +81,14 @@ cudaError_t free_pinned(Runtime& r, void* pointer, bool registered, const char* 
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes, Location where) {
   return runtime_call("cudaMalloc", [&](Runtime& r) {
+    if (const cudaError_t error = unsafe(r); error != cudaSuccess) return error;
     return r.allocate(pointer, bytes, Place::device, nullptr, false, "cudaMalloc", where);
   });
 }
 
 cudaError_t cudaFree(void* pointer, Location where) {
   return release_call("cudaFree", [&](Runtime& r) {
+    if (const cudaError_t error = unsafe(r); error != cudaSuccess) return error;
     if (pointer) {
       const detail::AllocationPtr allocation =
           r.take(pointer, Place::device, false, "cudaFree", where);
@@ -121,6 +132,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream, Location where) {
     {
       const Runtime::Lock lock(r.mutex);
       on = r.find_stream(stream, "cudaFreeAsync", where);
+      if (on && on->capture) return r.forbidden_wait(*on);
     }
     if (!on) return cudaErrorInvalidResourceHandle;
     const detail::AllocationPtr allocation =
@@ -150,6 +162,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream, Location where) {
 
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned flags, Location where) {
   return runtime_call("cudaMallocHost", [&](Runtime& r) {
+    if (const cudaError_t error = unsafe(r); error != cudaSuccess) return error;
     if (flags & ~kAllocFlags) return cudaErrorInvalidValue;
     return r.allocate(pointer, bytes, Place::pinned, nullptr, (flags & cudaHostAllocMapped) != 0,
                       "cudaMallocHost", where);
@@ -158,6 +171,7 @@ cudaError_t cudaMallocHost(void** pointer, std::size_t bytes, unsigned flags, Lo
 
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags, Location where) {
   return runtime_call("cudaHostAlloc", [&](Runtime& r) {
+    if (const cudaError_t error = unsafe(r); error != cudaSuccess) return error;
     if (flags & ~kAllocFlags) return cudaErrorInvalidValue;
     return r.allocate(pointer, bytes, Place::pinned, nullptr, (flags & cudaHostAllocMapped) != 0,
                       "cudaHostAlloc", where);
@@ -166,12 +180,14 @@ cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags, Loc
 
 cudaError_t cudaFreeHost(void* pointer, Location where) {
   return release_call("cudaFreeHost", [&](Runtime& r) {
+    if (const cudaError_t error = unsafe(r); error != cudaSuccess) return error;
     return pointer ? free_pinned(r, pointer, false, "cudaFreeHost", where) : cudaSuccess;
   });
 }
 
 cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags, Location where) {
   return runtime_call("cudaHostRegister", [&](Runtime& r) {
+    if (const cudaError_t error = unsafe(r); error != cudaSuccess) return error;
     if (!pointer || bytes == 0 || (flags & ~kRegisterFlags)) return cudaErrorInvalidValue;
     const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
     auto allocation = std::make_shared<detail::Allocation>();
@@ -204,6 +220,7 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags, L
 
 cudaError_t cudaHostUnregister(void* pointer, Location where) {
   return release_call("cudaHostUnregister", [&](Runtime& r) {
+    if (const cudaError_t error = unsafe(r); error != cudaSuccess) return error;
     return pointer ? free_pinned(r, pointer, true, "cudaHostUnregister", where)
                    : cudaErrorInvalidValue;
   });

@@ -46,6 +46,7 @@ enum class OpKind : std::uint8_t {
 };
 
 struct StreamState;
+struct Capture;
 
 /// One operation: an entry of a stream's queue, or (kind host) a point in the host's time at which
 /// memory was freed. Its clock is known when it is queued and never changes. Whether two operations
@@ -69,6 +70,10 @@ struct Op : std::enable_shared_from_this<Op> {
   std::function<void(Op&)> run;  ///< the work; called without the runtime's lock
   bool running = false;          ///< a host function that has started and is not done
   bool done = false;
+  /// of an operation that a capture records instead of queueing it; it never runs itself
+  std::shared_ptr<Capture> capture;
+  /// called, under the lock, when the operation of a graph is queued
+  std::function<void(const std::shared_ptr<Op>&)> queued;
   bool always = false;                         ///< also runs on a lost device: it frees memory
   std::chrono::steady_clock::time_point time;  ///< when it was done
 };

@@ -48,6 +48,7 @@ void Runtime::clear() {
     memory.clear();
     reports.clear();
     injection.clear();
+    captures.clear();
     streams.clear();
   }
   for (const AllocationPtr& allocation : all)
@@ -139,6 +140,12 @@ std::vector<LiveObject> live_objects() {
     list.push_back({"event",
                     str("event of cuda:", e->device, ", created at ", detail::describe(e->created)),
                     e->device});
+  for (const auto& [number, graph] : r.captures.graphs)
+    list.push_back({"graph", str("graph, captured at ", detail::describe(graph->captured)), -1});
+  for (const auto& [number, instance] : r.captures.instances)
+    list.push_back({"graph instance",
+                    str("instance of a graph, created at ", detail::describe(instance->created)),
+                    -1});
   return list;
 }
 

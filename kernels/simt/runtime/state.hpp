@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "simt/device_memory.hpp"
+#include "simt/runtime/capture.hpp"
 #include "simt/runtime/control.hpp"
 #include "simt/runtime/injection.hpp"
 #include "simt/runtime/memory.hpp"
@@ -32,6 +33,7 @@ class Runtime {
   Memory memory;
   Reports reports;
   Injection injection;
+  Captures captures;
 
   // runtime.cpp, environment.cpp
   [[nodiscard]] std::size_t device_count() const noexcept { return memory.devices.size(); }
@@ -68,6 +70,21 @@ class Runtime {
   void learn(const Clock& clock);
   /// Waits for a device. The host then knows that everything there is complete.
   void synchronize_device(int device);
+
+  // capture.cpp
+  /// Returns the error of a call that CUDA forbids while this thread, or in the global mode
+  /// another one, captures; it invalidates these captures. Under the lock.
+  [[nodiscard]] cudaError_t forbidden_while_capturing();
+  /// The same for a call that would wait for the stream, for the device, or for the event.
+  [[nodiscard]] cudaError_t forbidden_wait(const StreamState& stream);
+  [[nodiscard]] cudaError_t forbidden_wait(int device);
+  [[nodiscard]] cudaError_t forbidden_wait(const EventState& event);
+  /// Returns the error of queueing work: that of a lost device, or of the legacy default stream
+  /// while a blocking stream of its device is captured. Under the lock.
+  [[nodiscard]] cudaError_t forbidden_work(const StreamState& stream, bool invalidates = true);
+  /// Orders the stream's later work after a record, within a capture or outside. Under the lock.
+  [[nodiscard]] cudaError_t wait_for_record(StreamState& stream, const OpPtr& record,
+                                            const char* call, Location where);
 
   // memory.cpp
   cudaError_t allocate(void** pointer, std::size_t bytes, Place place, StreamState* stream,

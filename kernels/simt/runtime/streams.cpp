@@ -97,6 +97,14 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream, Location where) {
     if (reinterpret_cast<std::uintptr_t>(stream) <= 2) return cudaErrorInvalidResourceHandle;
     const auto found = r.find_stream(stream, "cudaStreamDestroy", where);
     if (!found) return cudaErrorInvalidResourceHandle;
+    if (found->capture) {  // an invalid capture, which no call can end any more
+      const detail::CapturePtr capture = found->capture;
+      capture->valid = false;
+      if (capture->streams.front() == found) {
+        std::erase(r.captures.active, capture);
+        (void)capture->end();
+      }
+    }
     found->alive = false;  // queued operations still run
     found->destroyed = where;
     const cudaError_t sticky = r.reports.sticky_of(found->device);
@@ -113,6 +121,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream, Location where) {
       const Runtime::Lock lock(r.mutex);
       const auto found = r.find_stream(stream, "cudaStreamSynchronize", where);
       if (!found) return cudaErrorInvalidResourceHandle;
+      if (const cudaError_t error = r.forbidden_wait(*found); error != cudaSuccess) return error;
       device = found->device;
       last = found->last;
     }
@@ -131,6 +140,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream, Location where) {
       const Runtime::Lock lock(r.mutex);
       const auto found = r.find_stream(stream, "cudaStreamQuery", where);
       if (!found) return cudaErrorInvalidResourceHandle;
+      if (const cudaError_t error = r.forbidden_wait(*found); error != cudaSuccess) return error;
       device = found->device;
       last = found->last;
     }
@@ -159,12 +169,6 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device, Location where
   return ask("cudaStreamGetDevice", stream, device, where,
              [&](const StreamState& s) { *device = s.device; });
 }
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                  Location where) {
-  return ask("cudaStreamIsCapturing", stream, status, where,
-             [&](const StreamState&) { *status = cudaStreamCaptureStatusNone; });
-}
-
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data,
                                Location where) {
   return detail::runtime_call("cudaLaunchHostFunc", [&](Runtime& r) {
@@ -174,8 +178,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
       const Runtime::Lock lock(r.mutex);
       const auto found = r.find_stream(stream, "cudaLaunchHostFunc", where);
       if (!found) return cudaErrorInvalidResourceHandle;
-      if (const cudaError_t sticky = r.reports.sticky_of(found->device); sticky != cudaSuccess)
-        return sticky;
+      // a host function in a graph is not emulated
+      if (const cudaError_t error = r.forbidden_wait(*found); error != cudaSuccess) return error;
       op = r.enqueue(*found, detail::OpKind::host_function, "cudaLaunchHostFunc", where,
                      [function, data](detail::Op&) { function(data); });
     }

@@ -27,9 +27,10 @@ struct StreamState {
   bool legacy = false, alive = true, of_user = true;
   Location created, destroyed;
   std::uint32_t slot = 0;
-  Clock clock;              ///< of its last operation
-  OpPtr last;               ///< its last operation, done or not
-  std::deque<OpPtr> queue;  ///< operations that are not done
+  Clock clock;                       ///< of its last operation
+  OpPtr last;                        ///< its last operation, done or not
+  std::deque<OpPtr> queue;           ///< operations that are not done
+  std::shared_ptr<Capture> capture;  ///< that records its work; null if it is queued
   [[nodiscard]] bool blocking() const noexcept { return !legacy && !(flags & 1u); }
 };
 using StreamPtr = std::shared_ptr<StreamState>;
