@@ -60,7 +60,7 @@ struct RandomStart {
 RandomStart random_start() {
   if (const RandomScope* const scope = thread_state().random)
     return {scope->seed(), scope->first() + scope->used(), scope->part()};
-  return {initial_seed(), random_state().stream, {}};
+  return {initial_seed(), random_state().stream, {.of_generator = true}};
 }
 
 /// The saved tensors of one checkpointed call.
@@ -118,6 +118,7 @@ class CheckpointFrame final : public autograd::Recomputed {
       state.grad_enabled = true;
       state.streams = thread_state().streams;
       state.multiply_adds = thread_state().multiply_adds;
+      state.capture = thread_state().capture;
       state.context = nullptr;
       struct Restore {
         ThreadState before;

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include <braid/core/autocast.hpp>
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/core/internal/worker.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/trace.hpp>
@@ -169,6 +170,7 @@ void Engine::commit_leaves() {
   }
   for (const Leaf& l : leaves_) {
     if (!l.value.defined()) continue;
+    if (auto* const capture = detail::StepCapture::current()) capture->reads_grad(*l.impl);
     if (l.in_place) Tensor(l.impl->grad).add_(l.value);
     else l.impl->grad = l.value.impl();
   }

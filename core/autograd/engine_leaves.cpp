@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <braid/core/error.hpp>
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
 #include "backward_engine.hpp"
@@ -29,6 +30,8 @@ void Engine::open_sinks() {
       sinks_.push_back(std::move(sink));
   }
   if (sinks_.empty()) return;
+  detail::StepCapture::refuse(
+      "backward", "a captured step without gradients that several processes sum, got one with");
   std::vector<std::shared_ptr<GradientSink>> reached;
   reached.swap(sinks_);
   try {

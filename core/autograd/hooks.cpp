@@ -9,6 +9,7 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/hooks.hpp>
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/core/ops/binary.hpp>
 
 namespace braid {
@@ -194,6 +195,7 @@ const Tensor& Tensor::retain_grad() const {
       node, impl_->output_nr, detail::HookKind::retained, [retaining](const Tensor& gradient) {
         const std::lock_guard lock(retaining->mutex);
         if (TensorImpl* const t = retaining->tensor) {
+          if (auto* const capture = detail::StepCapture::current()) capture->reads_grad(*t);
           const Tensor before(t->grad);
           t->grad = (before.defined() ? before + gradient : gradient.clone()).impl();
         }

@@ -81,6 +81,7 @@ AttentionArgs arguments(const Heads& h, const Tensor& mask, const Tensor& out, c
   args.threshold = s.dropout_p > 0 ? drop_threshold(s.dropout_p) : 0;
   args.first_head = s.key.dim == 1 ? s.key.first_row : s.key.first_row * args.heads;
   args.drop_scale = drop_scale(s.dropout_p);
+  args.shift = s.key.shift;
   return args;
 }
 

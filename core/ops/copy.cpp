@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <braid/core/internal/kernel_args/elementwise.hpp>
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
@@ -88,6 +89,7 @@ namespace {
 /// is left.
 struct OneElement {
   explicit OneElement(const Tensor& x) {
+    detail::StepCapture::refuse("item", detail::kNoHostReads);
     const TensorImpl& t = detail::defined(x.impl());
     if (t.numel != 1)
       throw ShapeError(str("item: expected a tensor with one element, got shape ", t.shape));
@@ -137,6 +139,7 @@ std::int64_t Tensor::item_int64() const {
 }
 
 template <Element T> std::vector<T> Tensor::to_vector() const {
+  detail::StepCapture::refuse("to_vector", detail::kNoHostReads);
   const NoGrad guard;
   const Tensor host = to(Device(), dtype_of<T>).contiguous();
   const auto* p = static_cast<const T*>(host.id()->data());

@@ -18,8 +18,8 @@ Tensor dropout_by(const Tensor& input, double p, const RandomKey& key) {
   Tensor y = make_tensor(x.shape(), x.dtype(), x.device());
   if (x.numel()) {
     DropoutArgs args{
-        x.dtype(),  x.id()->data(),    y.id()->data(), 1, 1, 1, key.first_row, key.seed,
-        key.stream, drop_threshold(p), drop_scale(p)};
+        x.dtype(),  x.id()->data(),    y.id()->data(), 1,        1, 1, key.first_row, key.seed,
+        key.stream, drop_threshold(p), drop_scale(p),  key.shift};
     for (int d = 0; d < x.dim(); ++d)
       (d < key.dim ? args.outer : d == key.dim ? args.rows : args.inner) *= x.shape()[d];
     launch("dropout", x.device(), &KernelTable::dropout, args);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <braid/core/internal/kernel_args/random.hpp>
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/core/ops/compare.hpp>
 #include <braid/core/ops/create.hpp>
 
@@ -41,6 +42,17 @@ std::uint64_t seed_of_thread() noexcept {
   return scope ? scope->seed() : initial_seed();
 }
 
+/// What replays change in the numbers of the next random op, if the thread records a step.
+const RandomShift* recorded_shift() {
+  const detail::StepCapture* const capture = detail::StepCapture::current();
+  if (capture == nullptr) return nullptr;
+  if (const RandomScope* const scope = thread_state().random;
+      scope != nullptr && !scope->part().of_generator)
+    throw CaptureError(
+        "captured_step: expected random ops that use the generator, got one in a RandomScope");
+  return capture->random_shift();
+}
+
 Tensor fill_random(const char* op, RandomKind kind, const Shape& shape,
                    const FactoryOptions& options, DType natural, double low, double high,
                    std::int64_t ilow, std::int64_t ihigh) {
@@ -49,6 +61,7 @@ Tensor fill_random(const char* op, RandomKind kind, const Shape& shape,
     throw DTypeError(str(op, ": expected a floating point type, got ", dtype));
   Tensor t = make_tensor(shape, dtype, ops::device_of(options));
   RandomArgs args{kind, dtype, t.id()->data(), t.numel(), 0, 0, low, high, ilow, ihigh};
+  if (!options.seed) args.shift = recorded_shift();
   args.seed = options.seed.value_or(seed_of_thread());
   args.stream = options.seed ? 0 : next_random_stream();
   if (t.numel()) launch(op, t.device(), &KernelTable::random, args);
@@ -87,10 +100,12 @@ namespace {
 
 RandomKey key_along(int dim, std::int64_t rows) {
   RandomScope* const forward = thread_state().random;
-  if (!forward) return {initial_seed(), next_random_stream(), dim, 0};
+  const RandomShift* const shift = recorded_shift();
+  if (!forward) return {initial_seed(), next_random_stream(), dim, 0, shift};
   const RandomScope::Part& part = forward->part();
   const bool fits = part.rows > 0 && rows % part.rows == 0;
-  return {forward->seed(), forward->take(), dim, fits ? part.first_row * (rows / part.rows) : 0};
+  return {forward->seed(), forward->take(), dim, fits ? part.first_row * (rows / part.rows) : 0,
+          shift};
 }
 
 }  // namespace

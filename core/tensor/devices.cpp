@@ -10,6 +10,7 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/step_capture.hpp>
 
 namespace braid {
 namespace {
@@ -101,6 +102,10 @@ const DeviceContext& device_context(Device device) {
 }
 
 Stream& current_stream(Device device) {
+  if (const auto* const capture = detail::StepCapture::current();
+      capture != nullptr && device != capture->device()) [[unlikely]]
+    throw CaptureError(str("captured_step: expected a step on ", capture->device(),
+                           " alone, got work on ", device));
   for (const StreamGuard* guard = thread_state().streams; guard != nullptr; guard = guard->outer())
     if (guard->stream()->device() == device) return *guard->stream();
   return *device_context(device).stream;

@@ -24,6 +24,12 @@ namespace {
 using Mutexes = std::array<std::mutex, 64>;
 Mutexes stream_mutexes;  // for the lists of streams
 
+bool recorded() noexcept { return detail::recording_threads.load(std::memory_order_relaxed) != 0; }
+void note_made(const Storage& storage) {
+  if (recorded()) [[unlikely]]
+    detail::note_made(storage);
+}
+
 /// Returns a pointer that keeps the stream alive. A device's default stream needs no owner, because
 /// it is never destroyed.
 std::shared_ptr<Stream> share(Stream& stream) {
@@ -53,6 +59,7 @@ Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
     s->bytes_ = bytes;
     s->block_ = block.tag;
   }
+  note_made(*s);
   return s;
 }
 
@@ -66,6 +73,7 @@ Ref<Storage> Storage::wrap(void* data, std::size_t bytes, Device device,
   s->data_ = data;
   s->bytes_ = bytes;
   if (deleter) s->deleter_ = new std::function<void()>(std::move(deleter));
+  note_made(*s);
   return s;
 }
 
@@ -79,6 +87,7 @@ Ref<Storage> Storage::slice(const Ref<Storage>& whole, std::size_t offset, std::
   s->data_ = static_cast<char*>(whole->data_) + offset;
   s->bytes_ = bytes;
   s->whole_ = whole;
+  note_made(*s);
   return s;
 }
 
@@ -120,6 +129,7 @@ void Storage::release_in_order() const noexcept {
 }
 
 void Storage::destroy() const noexcept {
+  if (recorded()) detail::note_destroyed(*this);
   if (kind_ == Kind::allocated) {
     if (data_) {
       const DeviceContext& context = device_context(device_);

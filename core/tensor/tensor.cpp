@@ -4,6 +4,7 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/step_capture.hpp>
 
 #include "autograd/hooks.hpp"
 #include "autograd/view_history.hpp"
@@ -108,7 +109,11 @@ const Tensor& Tensor::requires_grad_(bool on) const {
   return *this;
 }
 
-Tensor Tensor::grad() const { return Tensor(detail::defined(impl_).grad); }
+Tensor Tensor::grad() const {
+  TensorImpl& t = detail::defined(impl_);
+  if (auto* const capture = detail::StepCapture::current()) capture->reads_grad(t);
+  return Tensor(t.grad);
+}
 
 void Tensor::set_grad(const Tensor& grad) const {
   TensorImpl& t = detail::defined(impl_);
@@ -121,6 +126,7 @@ void Tensor::set_grad(const Tensor& grad) const {
       throw DeviceError(
           str("set_grad: expected a tensor on ", t.device, ", got one on ", grad.device()));
   }
+  if (auto* const capture = detail::StepCapture::current()) capture->replaces_grad(t);
   t.grad = grad.impl();
 }
 
@@ -145,6 +151,7 @@ void* Tensor::data_as(DType dtype, bool written) const {
   if (!device_context(t.device).host_memory)
     throw DeviceError(
         str("data: expected memory of the host, got ", t.device, "; use to(\"cpu\")"));
+  detail::StepCapture::refuse("data", detail::kNoHostReads);
   if (written) t.storage->expose();
   return t.data();
 }

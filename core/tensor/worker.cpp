@@ -15,6 +15,7 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/step_capture.hpp>
 
 namespace braid {
 namespace {
@@ -152,6 +153,8 @@ Worker& worker(Device device) {
 void run_on_devices(std::span<const Device> devices, void (*job)(void*, std::size_t),
                     void* context) {
   if (devices.empty()) return;
+  if (devices.size() > 1)
+    detail::StepCapture::refuse("captured_step", "a step on one device, got one on several");
   constexpr std::size_t kInline = 16;
   Started inline_started[kInline];
   std::vector<Started> more(devices.size() > kInline ? devices.size() : 0);

@@ -8,6 +8,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
 #include <braid/core/internal/device_clock.hpp>
+#include <braid/core/internal/step_capture.hpp>
 
 #include "trace/buffers.hpp"
 
@@ -36,8 +37,9 @@ std::atomic<std::uint64_t>& clocked_of(Device device) noexcept {
 }
 
 /// Records an event on the device's current stream, after all work queued so far. Returns null if
-/// that is not possible.
+/// that is not possible, as while the thread records a step.
 Event* mark_now(Device device) noexcept {
+  if (braid::detail::StepCapture::current() != nullptr) return nullptr;
   Event* const event = take_event(device);
   if (event == nullptr) return nullptr;
   try {

@@ -20,6 +20,12 @@ template <class E> struct Dropped {
   typename E::A scale;
   std::int64_t outer, rows, inner, first;  // first: index of the first element in the whole batch
   bool packs;
+  const RandomShift* shift;
+  /// The key with what a replay changes.
+  BRAID_DEVICE DropKey present_key() const {
+    const RandomOf random(key.seed, key.stream, shift);
+    return {random.seed, random.stream, key.threshold};
+  }
 };
 
 /// For elements that are contiguous in the whole batch too. A thread has as many Philox blocks as
@@ -27,6 +33,7 @@ template <class E> struct Dropped {
 template <class E> __global__ void __launch_bounds__(kThreads) dropout_run(Dropped<E> p) {
   using A = typename E::A;
   constexpr int width = kDropWidth<typename E::T>;
+  const DropKey key = p.present_key();
   const std::int64_t n = p.rows * p.inner, skip = p.first % 4;
   for (std::int64_t t = grid_thread(); width * t < n + skip; t += grid_threads()) {
     const std::int64_t at = width * t - skip;
@@ -41,11 +48,10 @@ template <class E> __global__ void __launch_bounds__(kThreads) dropout_run(Dropp
     }
 #pragma unroll
     for (int b = 0; b < width; b += 4) {
-      const PhiloxBlock words =
-          philox(p.key.seed, p.key.stream,
-                 static_cast<std::uint64_t>(p.first / 4 + t * (width / 4) + b / 4));
+      const PhiloxBlock words = philox(
+          key.seed, key.stream, static_cast<std::uint64_t>(p.first / 4 + t * (width / 4) + b / 4));
 #pragma unroll
-      for (int k = 0; k < 4; ++k) v[b + k] *= p.key.keeps(words.w[k]) ? p.scale : A(0);
+      for (int k = 0; k < 4; ++k) v[b + k] *= key.keeps(words.w[k]) ? p.scale : A(0);
     }
     if (pack) {
       store_row<E>(p.y, at, n, true, v);
@@ -60,12 +66,13 @@ template <class E> __global__ void __launch_bounds__(kThreads) dropout_run(Dropp
 /// For [outer, rows, inner] with the rows in the middle: one element at a time.
 template <class E> __global__ void __launch_bounds__(kThreads) dropout_rows(Dropped<E> p) {
   using A = typename E::A;
+  const DropKey key = p.present_key();
   const std::int64_t row = p.outer * p.inner;
   for (std::int64_t i = grid_thread(); i < p.rows * row; i += grid_threads()) {
     const std::int64_t o = i / (p.rows * p.inner), r = i / p.inner % p.rows,
                        e = p.first + r * row + o * p.inner + i % p.inner;
     p.y[i] = E::store(E::load(p.x[i]) *
-                      (p.key.keeps_element(static_cast<std::uint64_t>(e)) ? p.scale : A(0)));
+                      (key.keeps_element(static_cast<std::uint64_t>(e)) ? p.scale : A(0)));
   }
 }
 
@@ -88,7 +95,8 @@ void dropout(const DropoutArgs& args, Stream& stream) {
                        args.rows,
                        args.inner,
                        first,
-                       packs};
+                       packs,
+                       args.shift};
     if (args.outer == 1)
       run("dropout", dropout_run<E>, blocks_for(n + 3, width * kThreads), kThreads, stream, p);
     else run("dropout", dropout_rows<E>, blocks_for(n, kThreads), kThreads, stream, p);

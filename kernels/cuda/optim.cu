@@ -4,6 +4,7 @@
 #include "cuda/device/math.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
+#include "cuda/record.hpp"
 
 // Optimizer steps: parameters, gradients and state are read and written once.
 // Each optimizer is one functor of an element; the iteration is shared. The rarely used optimizers
@@ -251,13 +252,38 @@ __global__ void __launch_bounds__(kThreads)
   for_items<E>(items, factor, step.state(), step);
 }
 
+/// A step of any optimizer in a graph, which differs from replay to replay.
+template <class E, class Step>
+__global__ void __launch_bounds__(kThreads)
+    step_recorded(StepItems<kFewItems> items, const typename E::A* factor, const Step* recorded) {
+  const Step step = *recorded;
+  for_items<E>(items, factor, step.state(), step);
+}
+
+/// Queues the step make(args). While it is recorded for replays, they read it on the device.
+template <class E, class Args, class Make, class F>
+void step_as(const char* name, const Args& args, Stream& stream, Make make, F launch) {
+  using Step = decltype(make(args));
+  if (const Step* const replayed = recorded<Step>(stream, args, make)) {
+    in_lists_of<kFewItems>(args.items, args.count, [&](const StepItems<kFewItems>& items) {
+      run(name, step_recorded<E, Step>, blocks_for(items.tiles, 1), kThreads, stream, items,
+          static_cast<const typename E::A*>(args.grad_factor), replayed);
+    });
+  } else {
+    launch(make(args));
+  }
+}
+
 void sgd(const SgdArgs& args, Stream& stream) {
   if (!is_floating(args.dtype)) fail_dtype("sgd", "a floating-point dtype", args.dtype);
   (void)with_floating(args.dtype, [&]<class E>() {
-    const Sgd<typename E::A> step(args);
-    in_lists(args.items, args.count, [&]<int N>(const StepItems<N>& items) {
-      run("sgd", sgd_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items,
-          static_cast<const typename E::A*>(args.grad_factor), step);
+    using Step = Sgd<typename E::A>;
+    const auto make = [](const SgdArgs& now) { return Step(now); };
+    step_as<E>("sgd", args, stream, make, [&](const Step& step) {
+      in_lists(args.items, args.count, [&]<int N>(const StepItems<N>& items) {
+        run("sgd", sgd_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items,
+            static_cast<const typename E::A*>(args.grad_factor), step);
+      });
     });
   });
 }
@@ -265,10 +291,13 @@ void sgd(const SgdArgs& args, Stream& stream) {
 void adam(const AdamArgs& args, Stream& stream) {
   if (!is_floating(args.dtype)) fail_dtype("adam", "a floating-point dtype", args.dtype);
   (void)with_floating(args.dtype, [&]<class E>() {
-    const Adam<typename E::A> step(args);
-    in_lists(args.items, args.count, [&]<int N>(const StepItems<N>& items) {
-      run("adam", adam_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items,
-          static_cast<const typename E::A*>(args.grad_factor), step);
+    using Step = Adam<typename E::A>;
+    const auto make = [](const AdamArgs& now) { return Step(now); };
+    step_as<E>("adam", args, stream, make, [&](const Step& step) {
+      in_lists(args.items, args.count, [&]<int N>(const StepItems<N>& items) {
+        run("adam", adam_step<E, N>, blocks_for(items.tiles, 1), kThreads, stream, items,
+            static_cast<const typename E::A*>(args.grad_factor), step);
+      });
     });
   });
 }
@@ -278,28 +307,35 @@ template <class Args, class Put>
 void rare(const char* name, const Args& args, Stream& stream, Put put) {
   if (!is_floating(args.dtype)) fail_dtype(name, "a floating-point dtype", args.dtype);
   (void)with_floating(args.dtype, [&]<class E>() {
-    Rare<typename E::A> step{};
-    put(step);
-    in_lists_of<kFewItems>(args.items, args.count, [&](const StepItems<kFewItems>& items) {
-      run(name, rare_step<E>, blocks_for(items.tiles, 1), kThreads, stream, items,
-          static_cast<const typename E::A*>(args.grad_factor), step);
+    using Step = Rare<typename E::A>;
+    const auto make = [put](const Args& now) {
+      Step step{};
+      put(step, now);
+      return step;
+    };
+    step_as<E>(name, args, stream, make, [&](const Step& step) {
+      in_lists_of<kFewItems>(args.items, args.count, [&](const StepItems<kFewItems>& items) {
+        run(name, rare_step<E>, blocks_for(items.tiles, 1), kThreads, stream, items,
+            static_cast<const typename E::A*>(args.grad_factor), step);
+      });
     });
   });
 }
 
 void rmsprop(const RmspropArgs& args, Stream& stream) {
-  rare("rmsprop", args, stream, [&]<class A>(Rare<A>& step) {
-    step.kind = Rare<A>::Kind::rmsprop, step.rmsprop = Rmsprop<A>(args);
+  rare("rmsprop", args, stream, []<class A>(Rare<A>& step, const RmspropArgs& now) {
+    step.kind = Rare<A>::Kind::rmsprop, step.rmsprop = Rmsprop<A>(now);
   });
 }
 void adagrad(const AdagradArgs& args, Stream& stream) {
-  rare("adagrad", args, stream, [&]<class A>(Rare<A>& step) {
-    step.kind = Rare<A>::Kind::adagrad, step.adagrad = Adagrad<A>(args);
+  rare("adagrad", args, stream, []<class A>(Rare<A>& step, const AdagradArgs& now) {
+    step.kind = Rare<A>::Kind::adagrad, step.adagrad = Adagrad<A>(now);
   });
 }
 void lion(const LionArgs& args, Stream& stream) {
-  rare("lion", args, stream,
-       [&]<class A>(Rare<A>& step) { step.kind = Rare<A>::Kind::lion, step.lion = Lion<A>(args); });
+  rare("lion", args, stream, []<class A>(Rare<A>& step, const LionArgs& now) {
+    step.kind = Rare<A>::Kind::lion, step.lion = Lion<A>(now);
+  });
 }
 
 }  // namespace braid::cuda

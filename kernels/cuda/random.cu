@@ -4,6 +4,7 @@
 #include <braid/core/internal/philox.hpp>
 
 #include "cuda/device/loop.cuh"
+#include "cuda/device/random.cuh"
 #include "cuda/device/run.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
@@ -17,9 +18,26 @@ namespace braid::cuda {
 template <class A> struct Scaling {
   A offset, factor, limit;
 };
+/// In a separate version of each kernel, because the pointer takes registers.
+struct RecordedKey {
+  std::uint64_t seed, stream;
+  const RandomShift* shift;
+};
 struct Key {
   std::uint64_t seed, stream;
 };
+
+BRAID_DEVICE const Key& present(const Key& key) { return key; }
+BRAID_DEVICE Key present(const RecordedKey& key) {
+  const RandomOf now(key.seed, key.stream, key.shift);
+  return {now.seed, now.stream};
+}
+
+/// Calls f(key of the arguments).
+template <class F> void with_key(const RandomArgs& args, F f) {
+  if (args.shift != nullptr) f(RecordedKey{args.seed, args.stream, args.shift});
+  else f(Key{args.seed, args.stream});
+}
 
 template <class A> BRAID_DEVICE A scaled_uniform(A u, const Scaling<A>& scaling) {
   const A x = detail::ScalarRandom::fma(u, scaling.factor, scaling.offset);
@@ -40,9 +58,10 @@ BRAID_DEVICE void store_numbers(T* out, std::int64_t at, std::int64_t n, bool al
 }
 
 /// Elements of at most 32 bits, computed in float.
-template <class E, bool normal>
+template <class E, bool normal, class K>
 __global__ void __launch_bounds__(kThreads)
-    random_32(typename E::T* out, std::int64_t n, Key key, Scaling<float> scaling, bool aligned) {
+    random_32(typename E::T* out, std::int64_t n, K key, Scaling<float> scaling, bool aligned) {
+  const Key& random = present(key);
   constexpr int width = kWidest<typename E::T>;
   for (std::int64_t p = grid_thread(); p * width < n; p += grid_threads()) {
     Pack<typename E::T, width> pack;
@@ -50,7 +69,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int k = 0; k < width; k += 2) {
       if (k % 4 == 0)
-        words = philox(key.seed, key.stream, static_cast<std::uint64_t>(p * (width / 4) + k / 4));
+        words =
+            philox(random.seed, random.stream, static_cast<std::uint64_t>(p * (width / 4) + k / 4));
       float first, second;
       if constexpr (normal) {
         detail::normal_pair_32<detail::ScalarRandom, float, std::uint32_t>(
@@ -68,13 +88,15 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <bool normal>
+template <bool normal, class K>
 __global__ void __launch_bounds__(kThreads)
-    random_64(double* out, std::int64_t n, Key key, Scaling<double> scaling, bool aligned) {
+    random_64(double* out, std::int64_t n, K key, Scaling<double> scaling, bool aligned) {
+  const Key& random = present(key);
   for (std::int64_t p = grid_thread(); p * 2 < n; p += grid_threads()) {
     Pack<double, 2> pack;
     for (int k = 0; k < 2; ++k) {
-      const PhiloxBlock b = philox(key.seed, key.stream, static_cast<std::uint64_t>(p * 2 + k));
+      const PhiloxBlock b =
+          philox(random.seed, random.stream, static_cast<std::uint64_t>(p * 2 + k));
       const std::uint64_t first = b.w[0] | static_cast<std::uint64_t>(b.w[1]) << 32,
                           second = b.w[2] | static_cast<std::uint64_t>(b.w[3]) << 32;
       if constexpr (normal) {
@@ -89,14 +111,16 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+template <class K>
 __global__ void __launch_bounds__(kThreads)
-    random_integers(std::int64_t* out, std::int64_t n, Key key, std::int64_t low, std::int64_t high,
+    random_integers(std::int64_t* out, std::int64_t n, K key, std::int64_t low, std::int64_t high,
                     bool aligned) {
+  const Key& random = present(key);
   for (std::int64_t p = grid_thread(); p * 2 < n; p += grid_threads()) {
     Pack<std::int64_t, 2> pack;
     for (int k = 0; k < 2; ++k)
-      pack.v[k] =
-          random_integer(key.seed, key.stream, static_cast<std::uint64_t>(p * 2 + k), low, high);
+      pack.v[k] = random_integer(random.seed, random.stream, static_cast<std::uint64_t>(p * 2 + k),
+                                 low, high);
     store_numbers(out, p * 2, n, aligned, pack);
   }
 }
@@ -136,16 +160,17 @@ template <class E, bool normal> void random_of(const RandomArgs& args, Stream& s
   const double factor = normal ? args.high : args.high - args.low;
   const double limit = args.low < args.high ? below(args.dtype, args.high) : args.low;
   const Scaling<A> scaling{static_cast<A>(args.low), static_cast<A>(factor), static_cast<A>(limit)};
-  const Key key{args.seed, args.stream};
   T* out = static_cast<T*>(args.out);
-  if constexpr (std::is_same_v<T, double>) {
-    run("random", random_64<normal>, blocks_for(args.n, 2 * kThreads), kThreads, stream, out,
-        args.n, key, scaling, is_aligned<2>(out));
-  } else {
-    constexpr int width = kWidest<T>;
-    run("random", random_32<E, normal>, blocks_for(args.n, width * kThreads), kThreads, stream, out,
-        args.n, key, scaling, is_aligned<width>(out));
-  }
+  with_key(args, [&]<class K>(const K& key) {
+    if constexpr (std::is_same_v<T, double>) {
+      run("random", random_64<normal, K>, blocks_for(args.n, 2 * kThreads), kThreads, stream, out,
+          args.n, key, scaling, is_aligned<2>(out));
+    } else {
+      constexpr int width = kWidest<T>;
+      run("random", random_32<E, normal, K>, blocks_for(args.n, width * kThreads), kThreads, stream,
+          out, args.n, key, scaling, is_aligned<width>(out));
+    }
+  });
 }
 
 void random(const RandomArgs& args, Stream& stream) {
@@ -153,8 +178,10 @@ void random(const RandomArgs& args, Stream& stream) {
     if (args.dtype != DType::int64) fail_dtype("random", "int64 for integers", args.dtype);
     if (args.n <= 0) return;
     std::int64_t* const out = static_cast<std::int64_t*>(args.out);
-    return run("random", random_integers, blocks_for(args.n, 2 * kThreads), kThreads, stream, out,
-               args.n, Key{args.seed, args.stream}, args.ilow, args.ihigh, is_aligned<2>(out));
+    return with_key(args, [&]<class K>(const K& key) {
+      run("random", random_integers<K>, blocks_for(args.n, 2 * kThreads), kThreads, stream, out,
+          args.n, key, args.ilow, args.ihigh, is_aligned<2>(out));
+    });
   }
   if (!is_floating(args.dtype)) fail_dtype("random", "a floating-point dtype", args.dtype);
   if (args.n <= 0) return;

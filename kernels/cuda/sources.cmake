@@ -13,6 +13,7 @@ set(BRAID_CUDA_RUNTIME_SOURCES
   cuda/runtime/device_errors.cpp
   cuda/runtime/errors.cpp
   cuda/runtime/gpu.cpp
+  cuda/runtime/graph.cpp
   cuda/runtime/peer.cpp
   cuda/runtime/staging.cpp
   cuda/runtime/stream.cpp

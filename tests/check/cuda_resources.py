@@ -60,7 +60,7 @@ WIDTHS = [
     (r"reduce_\w+<IndexReducer<float>, LoadDense<.*",
      "of 16 bytes of a chunk's result, four are padding and not read"),
     (r"reduce_\w+<.*", {"load"}),
-    (r"(sgd|adam|rare)_step<.*", {"load", "store"}),
+    (r"(sgd|adam|rare)_step<.*|step_recorded<.*", {"load", "store"}),
     (r"norm_parts<.*", {"load"}),
     (r"norm_of_parts<.*", "one block reads at most 2,048 parts of each launch"),
     (r"scale_items<.*", {"load", "store"}),

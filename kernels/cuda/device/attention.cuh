@@ -138,7 +138,8 @@ BRAID_DEVICE A drop_factor(const AttentionArgs& args, std::int64_t b, std::int64
   if (args.threshold == 0) return A(1);
   const std::int64_t e =
       ((args.first_head + b * args.heads + h) * args.queries + query) * args.keys + key;
-  return DropKey{args.seed, args.stream, args.threshold}.keeps_element(
+  const RandomOf random(args.seed, args.stream, args.shift);
+  return DropKey{random.seed, random.stream, args.threshold}.keeps_element(
              static_cast<std::uint64_t>(e))
              ? static_cast<A>(args.drop_scale)
              : A(0);

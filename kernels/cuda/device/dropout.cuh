@@ -2,6 +2,7 @@
 #include <braid/core/internal/philox.hpp>
 
 #include "cuda/device/element.cuh"
+#include "cuda/device/random.cuh"
 
 // Whether dropout keeps an element: a function of the key and the element's index in the whole
 // batch.

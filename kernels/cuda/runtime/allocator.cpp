@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "cuda/runtime/errors.hpp"
+#include "cuda/runtime/graph.hpp"
 #include "simt/portable.hpp"
 
 namespace braid::cuda {
@@ -58,8 +59,10 @@ Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
 
 void StreamAllocator::release(const Block& block, CudaStream& stream) noexcept {
   if (!cache_) return release_direct(block, stream);
+  // a replay uses the block of a graph again, whether a tensor still has it or not
+  const bool ends = !stream.has_private_memory() || stream.graph() != nullptr;
   if (auto* const native = static_cast<cudaStream_t>(stream.native());
-      native != nullptr && !gpu_.lost()) {
+      native != nullptr && ends && !gpu_.lost()) {
     try {
       simt::annotate_freed(block.data, block.bytes, native);
     } catch (...) {  // no host memory: the checker misses this
@@ -85,13 +88,20 @@ void StreamAllocator::put(Part& part, CudaStream& stream) noexcept {
       }
     }
     pool.put(part);
-    if (!accounting_.over_capacity()) return;
+    if (!accounting_.over_capacity() || stream.graph() != nullptr) return;
     target = accounting_.capacity();
   }
   free_cached(target);
 }
 
 // The functions up to segment_bytes, and hand_out, require the lock.
+
+/// True if another stream may use memory of the pool.
+bool StreamAllocator::lets_borrow(const BlockPool& pool, const CudaStream& stream) noexcept {
+  const CudaStream* const owner = pool.stream();
+  return owner != nullptr && owner != &stream && !owner->has_private_memory() &&
+         !stream.has_private_memory();
+}
 
 /// Returns a block of the stream's own pool, or null.
 Part* StreamAllocator::cached(std::size_t size, CudaStream& stream) {
@@ -109,7 +119,7 @@ Part* StreamAllocator::from_idle(std::size_t size, CudaStream& stream) {
   if (!accounting_.fits(size)) return nullptr;
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     BlockPool& pool = *pools_[i];
-    if (pool.stream() == nullptr || pool.stream() == &stream) continue;
+    if (!lets_borrow(pool, stream)) continue;
     Segment* const segment = pool.smallest_whole(size);
     if (segment == nullptr || !pool.stream()->idle()) continue;
     pool_of(stream).adopt(pool, *segment);
@@ -121,7 +131,7 @@ Part* StreamAllocator::from_idle(std::size_t size, CudaStream& stream) {
 /// Borrows a block from another stream's pool, with a stream dependency on the work queued there.
 Part* StreamAllocator::borrow(std::size_t size, CudaStream& stream) {
   for (const auto& pool : pools_) {
-    if (pool->stream() == nullptr || pool->stream() == &stream) continue;
+    if (!lets_borrow(*pool, stream)) continue;
     Part* const part = pool->take(size);
     if (part == nullptr) continue;
     try {
@@ -184,6 +194,7 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
       if (segment == 0 && !last) accounting_.count_retry();
     }
     if (segment != 0) {
+      const RelaxedCapture relaxed(stream.graph() != nullptr);
       if (void* const data = allocate_new(segment)) return cut_new(data, segment, size, stream);
       *why = "cudaMalloc: cudaErrorMemoryAllocation";
       const std::lock_guard lock(accounting_.mutex());
@@ -194,6 +205,7 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
       *why = "over its capacity";
     }
     if (last) break;
+    if (stream.graph() != nullptr) continue;
     if (segment != 0) trim();
     else free_cached(0);
   }
@@ -204,7 +216,7 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
 Part* StreamAllocator::cut_new(void* data, std::size_t segment, std::size_t size,
                                CudaStream& stream) {
   try {
-    simt::annotate_freed(data, segment, stream.get());
+    simt::annotate_freed(data, segment, stream.beside().get());
     const std::lock_guard lock(accounting_.mutex());
     BlockPool& pool = pool_of(stream);
     pool.add(data, segment, BlockPool::is_small(size));
@@ -240,6 +252,11 @@ void StreamAllocator::trim() noexcept {
   for (StreamAllocator* const allocator : gpu_.allocators()) allocator->free_cached(0);
 }
 
+/// True if the pool's memory must not be returned to the driver.
+bool StreamAllocator::keeps(const BlockPool& pool) noexcept {
+  return pool.stream() == nullptr || pool.stream()->has_private_memory();
+}
+
 /// Returns free segments to the driver, largest first, after the work that may still use them,
 /// until in_use + cached is at most `target`. Memory that cannot be returned stays counted, as the
 /// driver counts it: keeping it is safer than reusing it. On a lost device nothing stays counted:
@@ -256,8 +273,7 @@ void StreamAllocator::free_cached(std::size_t target) noexcept {
       BlockPool* from = nullptr;
       Segment* largest = nullptr;
       for (const auto& pool : pools_) {
-        Segment* const segment =
-            pool->stream() == nullptr && !gpu_.lost() ? nullptr : pool->largest_whole();
+        Segment* const segment = keeps(*pool) && !gpu_.lost() ? nullptr : pool->largest_whole();
         if (segment != nullptr && (largest == nullptr || segment->size > largest->size))
           from = pool.get(), largest = segment;
       }

@@ -30,6 +30,10 @@ namespace braid::cuda {
 /// the cache (a hit) makes no driver call and no host allocation, and takes one lock. The lock is
 /// never held during cudaMalloc or cudaFree, and during a wait only if an event failed.
 ///
+/// A stream of a graph has private memory: its pool and the others do not borrow from each other,
+/// and its segments are kept until the stream ends. While the graph is recorded, a miss calls
+/// cudaMalloc in the relaxed mode, and nothing is returned to the driver.
+///
 /// MemoryAccounting counts exactly, and decides what may be reserved. A request that finds no room
 /// returns all free segments to the driver, also those of the GPU's other logical devices if the
 /// driver is out of memory. It retries once, with a segment of its own size, before it throws. The
@@ -52,6 +56,7 @@ class StreamAllocator {
   [[nodiscard]] Block allocate(std::size_t bytes, CudaStream& stream);
   /// The block may be reused after the work queued on `stream`.
   void release(const Block& block, CudaStream& stream) noexcept;
+  [[nodiscard]] bool caches() const noexcept { return cache_; }
   /// Called when the stream ends: its memory moves to `successor`, which waits for its work. If the
   /// work cannot be waited for, the memory is never used again.
   void retire(CudaStream& stream, CudaStream& successor) noexcept;
@@ -69,6 +74,8 @@ class StreamAllocator {
   [[nodiscard]] std::size_t block_bytes(std::size_t bytes) const noexcept;
 
  private:
+  [[nodiscard]] static bool lets_borrow(const BlockPool& pool, const CudaStream& stream) noexcept;
+  [[nodiscard]] static bool keeps(const BlockPool& pool) noexcept;
   [[nodiscard]] Part* cached(std::size_t size, CudaStream& stream);
   [[nodiscard]] Part* from_idle(std::size_t size, CudaStream& stream);
   [[nodiscard]] Part* borrow(std::size_t size, CudaStream& stream);

@@ -10,6 +10,7 @@
 
 #include "cuda/linked_libraries.hpp"
 #include "cuda/runtime/errors.hpp"
+#include "cuda/runtime/graph.hpp"
 #include "cuda/runtime/peer.hpp"
 #include "cuda/table.hpp"
 #include "simt/portable.hpp"
@@ -21,8 +22,10 @@ namespace {
 class SideStream final : public CudaStream {
  public:
   SideStream(Gpu& gpu, Device device, std::uint32_t number, StreamAllocator& allocator,
-             CudaStream& successor) noexcept
-      : CudaStream(gpu, device, number), allocator_(allocator), successor_(successor) {}
+             CudaStream& successor, bool private_memory = false) noexcept
+      : CudaStream(gpu, device, number, private_memory),
+        allocator_(allocator),
+        successor_(successor) {}
   ~SideStream() override { allocator_.retire(*this, successor_); }
 
  private:
@@ -96,6 +99,18 @@ std::unique_ptr<Stream> CudaDevice::make_stream() {
   return stream;
 }
 
+std::shared_ptr<Stream> CudaDevice::make_private_stream() {
+  auto stream = std::make_shared<SideStream>(gpu_, device_,
+                                             streams_.fetch_add(1, std::memory_order_relaxed) + 1,
+                                             allocator_, stream_, true);
+  (void)stream->get();
+  return stream;
+}
+
+std::unique_ptr<detail::StepRecorder> CudaDevice::make_recorder() {
+  return allocator_.caches() ? std::make_unique<CudaGraph>(*this) : nullptr;
+}
+
 std::unique_ptr<Event> CudaDevice::make_event() {
   return std::make_unique<CudaEvent>(gpu_, device_);
 }
@@ -151,6 +166,9 @@ void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
   if (!to_cuda && !from_cuda)
     throw DeviceError(str("copy: expected a CUDA device on one side, got ", copy.from_device,
                           " to ", copy.to_device));
+  if (own.graph() != nullptr && !(to_cuda && from_cuda))
+    throw CaptureError(str("copy: expected a captured step without copies between the host and ",
+                           device_, ", got one from ", copy.from_device, " to ", copy.to_device));
   gpu_.note("copy", device_, own.number());
   if (!from_cuda) ring_.to_device(copy.to, copy.from, copy.bytes, own);
   else if (!to_cuda) downloads_.to_host(copy.to, copy.from, copy.bytes, own);

@@ -33,6 +33,10 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   void release(const Block& block, Stream& stream) noexcept override;
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override;
+  /// Returns a stream with its own pool of memory, for a graph.
+  [[nodiscard]] std::shared_ptr<Stream> make_private_stream();
+  /// Null without a cache: a driver allocation of each block cannot be repeated by a graph.
+  [[nodiscard]] std::unique_ptr<detail::StepRecorder> make_recorder() override;
   [[nodiscard]] std::unique_ptr<Event> make_timed_event() override;
   [[nodiscard]] double seconds_between(const Event& from, const Event& to) override;
   [[nodiscard]] int real_gpu() const noexcept override;

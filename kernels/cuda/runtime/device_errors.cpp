@@ -8,6 +8,7 @@
 #include <braid/core/internal/backend.hpp>
 
 #include "cuda/runtime/errors.hpp"
+#include "cuda/runtime/graph.hpp"
 #include "cuda/runtime/stream.hpp"
 
 namespace braid::cuda {
@@ -38,6 +39,7 @@ DeviceErrorRecord* device_error_record(Stream& stream) {
   if (DeviceErrorRecord* found = record.load(std::memory_order_acquire)) return found;
   Gpu& gpu = static_cast<CudaStream&>(stream).gpu();
   const DeviceGuard guard(gpu, stream.device());
+  const RelaxedCapture relaxed(static_cast<CudaStream&>(stream).graph() != nullptr);
   void* memory = nullptr;
   check(cudaHostAlloc(&memory, sizeof(DeviceErrorRecord), cudaHostAllocPortable), "cudaHostAlloc",
         gpu, stream.device());

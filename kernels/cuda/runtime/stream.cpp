@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include <braid/core/error.hpp>
+
 #include "cuda/runtime/device_errors.hpp"
 #include "cuda/runtime/errors.hpp"
 
@@ -94,6 +96,9 @@ void CudaStream::wait_for(Stream& earlier) {
 
 void CudaStream::synchronize() {
   require_working(gpu_, device());
+  if (graph() != nullptr)
+    throw CaptureError(str("synchronize: expected a captured step that does not wait for ",
+                           device(), ", got one that does"));
   if (cudaStream_t stream = native_.load(std::memory_order_acquire))
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", gpu_, device());
   throw_device_error(device());

@@ -9,6 +9,8 @@
 
 namespace braid::cuda {
 
+class CudaGraph;
+
 /// A CUDA event, without timing unless requested. It is created when it is first recorded; before
 /// that, it counts as done.
 class CudaEvent final : public Event {
@@ -44,8 +46,13 @@ class CudaEvent final : public Event {
 class CudaStream : public Stream {
  public:
   /// `number`: 0 for the device's own stream, else its number in reports.
-  CudaStream(Gpu& gpu, Device device, std::uint32_t number = 0) noexcept
-      : Stream(device), gpu_(gpu), number_(number), dependency_(gpu, device) {}
+  CudaStream(Gpu& gpu, Device device, std::uint32_t number = 0,
+             bool private_memory = false) noexcept
+      : Stream(device),
+        gpu_(gpu),
+        number_(number),
+        private_(private_memory),
+        dependency_(gpu, device) {}
   /// Does not wait: the driver finishes the queued work, then releases the stream.
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -60,6 +67,17 @@ class CudaStream : public Stream {
   [[nodiscard]] void* native() const noexcept override {
     return native_.load(std::memory_order_acquire);
   }
+
+  /// The graph that records the stream's work; null while the work is queued.
+  [[nodiscard]] CudaGraph* graph() const noexcept { return graph_.load(std::memory_order_relaxed); }
+  /// `beside`: another stream of the device, for what must not be recorded.
+  void set_graph(CudaGraph* graph, CudaStream* beside) noexcept {
+    beside_ = beside;
+    graph_.store(graph, std::memory_order_relaxed);
+  }
+  [[nodiscard]] CudaStream& beside() noexcept { return graph() != nullptr ? *beside_ : *this; }
+  /// True if the memory of its pool is for its own work alone, which a graph repeats.
+  [[nodiscard]] bool has_private_memory() const noexcept { return private_; }
 
   [[nodiscard]] Gpu& gpu() const noexcept { return gpu_; }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
@@ -80,6 +98,9 @@ class CudaStream : public Stream {
  private:
   Gpu& gpu_;
   const std::uint32_t number_;
+  const bool private_;
+  std::atomic<CudaGraph*> graph_{nullptr};
+  CudaStream* beside_ = nullptr;
   std::atomic<cudaStream_t> native_{nullptr};
   std::mutex mutex_;  // guards creation, and dependency_
   CudaEvent dependency_;

@@ -21,6 +21,7 @@ namespace braid {
 
 namespace autograd { class Node; }
 class RandomScope;
+namespace detail { class StepCapture; }
 class StreamGuard;
 
 namespace autograd {
@@ -57,6 +58,7 @@ struct ThreadState {
   RandomScope* random = nullptr;                       // likewise
   ThreadContext* context = nullptr;                    // likewise
   std::atomic<std::int64_t>* multiply_adds = nullptr;  // of the innermost CountMultiplyAdds
+  detail::StepCapture* capture = nullptr;              // the step that the thread records
 };
 /// Returns the state of the calling thread.
 [[nodiscard]] ThreadState& thread_state() noexcept;

@@ -71,6 +71,13 @@ struct AutogradError : Error {
   using Error::Error;
 };
 
+/// A step cannot be recorded for replays (training::captured_step): it reads a result on the host,
+/// uses another device, or calls a function that must run again in each step. The recording has
+/// ended, and nothing was changed.
+struct CaptureError : Error {
+  using Error::Error;
+};
+
 /// A device cannot allocate `requested` bytes, even after its cache was freed.
 struct OutOfMemoryError : Error {
   OutOfMemoryError(Device device, std::size_t requested, std::size_t in_use, std::size_t cached,

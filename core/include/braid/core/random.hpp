@@ -28,12 +28,16 @@ struct RandomState {
 [[nodiscard]] RandomState random_state() noexcept;
 void set_random_state(const RandomState& state) noexcept;
 
+struct RandomShift;
+
 /// Determines the random values of one op. Element e of the whole batch uses word e % 4 of Philox
 /// block e / 4 of (seed, stream). Elements are counted row by row.
 struct RandomKey {
   std::uint64_t seed = 0, stream = 0;
   int dim = 0;                 ///< the dim along which the rows are
   std::int64_t first_row = 0;  ///< the index of this tensor's first row in the whole batch
+  /// of an op of a recorded step: what a replay adds. Null otherwise
+  const RandomShift* shift = nullptr;
 };
 
 /// While it exists, the random ops of this thread belong to one part of a batch. Op k uses the
@@ -47,6 +51,7 @@ class RandomScope {
     std::uint64_t index = 0;               ///< the index of the part
     int dim = 0;                           ///< the dim along which the batch is split
     std::int64_t first_row = 0, rows = 0;  ///< the rows of this part
+    bool of_generator = false;             ///< `first` is the generator's number at the time
   };
   /// The seed is that of the generator at the time of each op, unless one is given.
   RandomScope(std::uint64_t first, const Part& part,

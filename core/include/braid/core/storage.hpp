@@ -10,6 +10,17 @@
 namespace braid {
 
 class Stream;
+class Storage;
+
+namespace detail {
+/// The number of threads that record a step (internal/step_capture.hpp).
+inline std::atomic<int> recording_threads{0};
+/// Tells the step that the calling thread records, if it records one, what happens to a storage.
+void note_read(const Storage& storage) noexcept;
+void note_written(Storage& storage);
+void note_made(const Storage& storage);
+void note_destroyed(const Storage& storage) noexcept;
+}  // namespace detail
 
 /// Memory on one device, which a tensor and all its views share. It has a version counter, which
 /// in-place operations increase.
@@ -27,7 +38,11 @@ class Storage final : public RefCounted {
   static Ref<Storage> slice(const Ref<Storage>& whole, std::size_t offset, std::size_t bytes);
 
   /// The address of the first byte, on device().
-  [[nodiscard]] void* data() const noexcept { return data_; }
+  [[nodiscard]] void* data() const noexcept {
+    if (detail::recording_threads.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      detail::note_read(*this);
+    return data_;
+  }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] Device device() const noexcept { return device_; }
   /// A counter that in-place changes increase. Autograd saves it with a tensor, and compares it
@@ -36,7 +51,11 @@ class Storage final : public RefCounted {
     return version_.load(std::memory_order_relaxed);
   }
   /// Increases the version. Call it after a write through data(), which does not increase it.
-  void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+  void bump_version() noexcept {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    if (detail::recording_threads.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      detail::note_written(*this);
+  }
   /// Raises the version to at least `version`. Only for storages that no other thread can see yet.
   void raise_version(std::uint64_t version) noexcept {
     if (version_.load(std::memory_order_relaxed) < version)

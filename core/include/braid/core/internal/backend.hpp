@@ -35,6 +35,10 @@ struct CopyDesc {
   std::size_t bytes;
 };
 
+namespace detail {
+class StepRecorder;  // step_capture.hpp
+}
+
 /// One logical device.
 class DeviceBackend {
  public:
@@ -58,6 +62,8 @@ class DeviceBackend {
   virtual void empty_cache() = 0;
   virtual void fail_allocation(std::uint64_t k, bool persistent) = 0;
   [[nodiscard]] virtual const KernelTable& kernels() const noexcept = 0;
+  /// Returns what records a step for replays; null if the device cannot, as the CPU.
+  [[nodiscard]] virtual std::unique_ptr<detail::StepRecorder> make_recorder();
   /// Tells the backend that the calling thread belongs to the library and works only for devices:
   /// no other code on this thread depends on which GPU is current.
   virtual void own_thread() noexcept {}

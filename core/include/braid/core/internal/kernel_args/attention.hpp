@@ -6,6 +6,8 @@
 // Arguments of scaled dot-product attention and its backward.
 namespace braid {
 
+struct RandomShift;  // random.hpp
+
 /// A tensor [batch, heads, rows, width] with unit stride in width.
 struct AttentionOperand {
   void* data;
@@ -38,6 +40,7 @@ struct AttentionArgs {
   std::uint64_t seed, stream, threshold;
   std::int64_t first_head;  // the index of head 0 of this batch in the whole one
   double drop_scale;
+  const RandomShift* shift = nullptr;  // as in DropoutArgs
 };
 
 /// With p = exp(scores - lse): dv = pᵀ dout, ds = p (dout vᵀ - Σ out dout), dq = scale ds k,

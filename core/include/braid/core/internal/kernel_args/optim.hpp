@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 
 #include <braid/core/dtype.hpp>
 
@@ -8,6 +9,9 @@
 // number of the dtype of statistics, on the device), g is multiplied by *grad_factor and rounded to
 // dtype, as ScaleListArgs would; with maximize, it is negated; then weight_decay * p is added,
 // unless a comment below says otherwise.
+//
+// `again` is set while a step is recorded: it sets what a replay must not take from the recording
+// (lr, step, …). The kernel copies it, and reads these values on the device.
 namespace braid {
 
 /// One parameter of an optimizer step, contiguous. Its state: `m` (mean of gradients), `v` (mean or
@@ -30,6 +34,7 @@ struct SgdArgs {
   double lr, momentum, dampening, weight_decay;
   bool nesterov, maximize, first;
   const void* grad_factor = nullptr;
+  const std::function<void(SgdArgs&)>* again = nullptr;
 };
 
 /// m and v are exponential means of g' and g'²;
@@ -45,6 +50,7 @@ struct AdamArgs {
   std::int64_t step;
   bool coupled, amsgrad, maximize;
   const void* grad_factor = nullptr;
+  const std::function<void(AdamArgs&)>* again = nullptr;
 };
 
 /// v is the exponential mean of g'²; d = sqrt(v) + eps. centered: s is the exponential mean of g'
@@ -57,6 +63,7 @@ struct RmspropArgs {
   double lr, alpha, eps, weight_decay, momentum;
   bool centered, maximize;
   const void* grad_factor = nullptr;
+  const std::function<void(RmspropArgs&)>* again = nullptr;
 };
 
 /// v += g'²; p -= lr * g' / (sqrt(v) + eps). Duchi et al. 2011.
@@ -67,6 +74,7 @@ struct AdagradArgs {
   double lr, eps, weight_decay;
   bool maximize;
   const void* grad_factor = nullptr;
+  const std::function<void(AdagradArgs&)>* again = nullptr;
 };
 
 /// p = p * (1 - lr * weight_decay) - lr * sign(beta1 * m + (1 - beta1) * g), then
@@ -79,6 +87,7 @@ struct LionArgs {
   double lr, beta1, beta2, weight_decay;
   bool maximize;
   const void* grad_factor = nullptr;
+  const std::function<void(LionArgs&)>* again = nullptr;
 };
 
 /// The norm of order `order` of all elements of p of all items: (Σ |p|^order)^(1/order), the

@@ -6,6 +6,12 @@
 // Arguments of the random number kernel.
 namespace braid {
 
+/// What a replay of a recorded step changes in the random numbers of its ops: the seed is `seed`,
+/// and `streams` is added to the stream's number.
+struct RandomShift {
+  std::uint64_t seed = 0, streams = 0;
+};
+
 enum class RandomKind : std::uint8_t {
   uniform /* [low, high) */,
   normal /* mean low, deviation high */,
@@ -22,6 +28,7 @@ struct RandomArgs {
   std::uint64_t seed, stream;
   double low, high;
   std::int64_t ilow, ihigh;
+  const RandomShift* shift = nullptr;  ///< on the device; null: none
 };
 
 }  // namespace braid
