@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <braid/core/error.hpp>
+#include <braid/core/internal/step_capture.hpp>
 
 #include "module/observer.hpp"
 
@@ -67,7 +68,11 @@ void name_layer(const Module& layer, Error& error) noexcept {
   }
 }
 
-bool observed(const Module& layer) noexcept { return layer.record_.hooks || observer; }
+bool observed(const Module& layer) noexcept {
+  if (auto* const capture = ::braid::detail::StepCapture::current()) [[unlikely]]
+    capture->reads_mode(layer.training);
+  return layer.record_.hooks || observer;
+}
 
 void before_call(const Module& layer) {
   if (observer) observer->begins(layer);

@@ -4,6 +4,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
 #include <braid/core/internal/body.hpp>
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/nn/internal/marks.hpp>
 
 namespace braid::detail {
@@ -130,9 +131,14 @@ void clone_leaves(const tree::Flat& flat) {
   }
 }
 
+void set_mode(bool* training, bool on) {
+  *training = on;
+  StepCapture::mode_set(training, on);
+}
+
 void set_training(const tree::Flat& flat, bool on) {
   for (const tree::Node& node : flat.nodes) {
-    if (node.type->training) *node.type->training(node.object) = on;
+    if (node.type->training) set_mode(node.type->training(node.object), on);
   }
 }
 
@@ -176,7 +182,7 @@ EvalGuard::EvalGuard(const tree::Flat& flat) {
       bool* const mode = node.type->training(node.object);
       modes_.emplace_back(mode, *mode);
     }
-  for (const auto& [mode, before] : modes_) *mode = false;
+  for (const auto& [mode, before] : modes_) detail::set_mode(mode, false);
 }
 
 }  // namespace braid

@@ -29,13 +29,15 @@ Adagrad::Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options)
     : Adagrad(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void Adagrad::update(const Batch& batch, const detail::Update& what) {
-  const AdagradOptions& o = options(batch.group);
-  auto args = step_args<AdagradArgs>(batch.dtype, what);
-  args.lr = o.lr / (1 + static_cast<double>(batch.key) * o.lr_decay);
-  args.eps = o.eps;
-  args.weight_decay = o.weight_decay;
-  args.maximize = o.maximize;
-  launch("Adagrad", batch.device, &KernelTable::adagrad, args);
+  launch_update("Adagrad", batch.device, batch.dtype, what, &KernelTable::adagrad, batch.key,
+                key_at_replay(batch),
+                [this, group = batch.group](AdagradArgs& args, std::int64_t key) {
+                  const AdagradOptions& o = options(group);
+                  args.lr = o.lr / (1 + static_cast<double>(key) * o.lr_decay);
+                  args.eps = o.eps;
+                  args.weight_decay = o.weight_decay;
+                  args.maximize = o.maximize;
+                });
 }
 
 }  // namespace braid::optim

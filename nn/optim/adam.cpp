@@ -20,9 +20,7 @@ const std::vector<Group>& checked(const char* name, const std::vector<Group>& gr
 
 /// `steps` is the number of updates before this one.
 template <class Options>
-AdamArgs adam_args(const Options& o, DType dtype, const detail::Update& what, std::int64_t steps,
-                   bool coupled) {
-  auto args = step_args<AdamArgs>(dtype, what);
+void set_args(AdamArgs& args, const Options& o, std::int64_t steps, bool coupled) {
   args.lr = o.lr;
   args.beta1 = o.beta1;
   args.beta2 = o.beta2;
@@ -32,7 +30,6 @@ AdamArgs adam_args(const Options& o, DType dtype, const detail::Update& what, st
   args.coupled = coupled;
   args.amsgrad = o.amsgrad;
   args.maximize = o.maximize;
-  return args;
 }
 
 }  // namespace
@@ -44,8 +41,11 @@ Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options)
     : Adam(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void Adam::update(const Batch& batch, const detail::Update& what) {
-  launch("Adam", batch.device, &KernelTable::adam,
-         adam_args(options(batch.group), batch.dtype, what, batch.key, true));
+  launch_update("Adam", batch.device, batch.dtype, what, &KernelTable::adam, batch.key,
+                key_at_replay(batch),
+                [this, group = batch.group](AdamArgs& args, std::int64_t steps) {
+                  set_args(args, options(group), steps, true);
+                });
 }
 
 AdamW::AdamW(const std::vector<Group>& groups)
@@ -55,8 +55,11 @@ AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
     : AdamW(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void AdamW::update(const Batch& batch, const detail::Update& what) {
-  launch("AdamW", batch.device, &KernelTable::adam,
-         adam_args(options(batch.group), batch.dtype, what, batch.key, false));
+  launch_update("AdamW", batch.device, batch.dtype, what, &KernelTable::adam, batch.key,
+                key_at_replay(batch),
+                [this, group = batch.group](AdamArgs& args, std::int64_t steps) {
+                  set_args(args, options(group), steps, false);
+                });
 }
 
 }  // namespace braid::optim

@@ -2,10 +2,13 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/nn/optim/average.hpp>
 
 namespace braid::optim {
+
+namespace { constexpr const char* kOutside = "a call outside of a captured step, got one inside"; }
 
 Average::Average(std::vector<Tensor> parameters, const AverageOptions& options)
     : parameters_(std::move(parameters)), options_(options) {
@@ -31,6 +34,7 @@ Average::Average(std::vector<Tensor> parameters, const AverageOptions& options)
 std::int64_t Average::updates() const { return updates_.item<std::int64_t>(); }
 
 void Average::update() {
+  ::braid::detail::StepCapture::refuse("Average: update", kOutside);
   if (swapped_in())
     throw ArgumentError(
         "Average: update: expected the model's own parameters, got the averaged ones; swap_out "
@@ -61,6 +65,7 @@ void Average::update() {
 }
 
 void Average::swap_in() {
+  ::braid::detail::StepCapture::refuse("Average: swap_in", kOutside);
   if (swapped_in())
     throw ArgumentError(
         "Average: swap_in: expected the model's own parameters, got the averaged ones");
@@ -77,6 +82,7 @@ void Average::swap_in() {
 }
 
 void Average::swap_out() {
+  ::braid::detail::StepCapture::refuse("Average: swap_out", kOutside);
   if (!swapped_in())
     throw ArgumentError("Average: swap_out: expected the averaged parameters, got the model's own");
   const NoGrad guard;

@@ -6,6 +6,7 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/nn/optim/clip.hpp>
@@ -14,6 +15,12 @@ namespace braid::optim {
 namespace {
 
 constexpr Device kHost{};  // cpu:0
+
+/// The scale is a number of the host, which depends on gradients.
+void check_not_recorded() {
+  ::braid::detail::StepCapture::refuse(
+      "GradScaler", "a captured step without a scale (bfloat16 needs none), got one with it");
+}
 
 void check_scale(const char* what, double scale) {
   if (!(scale > 0) || std::isinf(static_cast<float>(scale)))
@@ -50,7 +57,9 @@ GradScaler::GradScaler(const GradScalerOptions& options) : options_(options) {
 double GradScaler::get_scale() const { return options_.enabled ? scale_.item<double>() : 1; }
 
 Tensor GradScaler::scale(const Tensor& loss) const {
-  return options_.enabled ? mul(loss, get_scale()) : loss;
+  if (!options_.enabled) return loss;
+  check_not_recorded();
+  return mul(loss, get_scale());
 }
 
 GradScaler::Seen* GradScaler::seen(const void* optimizer) noexcept {
@@ -60,6 +69,7 @@ GradScaler::Seen* GradScaler::seen(const void* optimizer) noexcept {
 }
 
 GradScaler::Seen& GradScaler::unscale(const void* optimizer, std::span<const Tensor> parameters) {
+  check_not_recorded();
   if (const Seen* const before = seen(optimizer))
     throw ArgumentError(
         str("GradScaler::unscale_: expected one call for an optimizer before "
@@ -93,6 +103,7 @@ bool GradScaler::prepare_step(const void* optimizer, std::span<const Tensor> par
 
 void GradScaler::update(std::optional<double> new_scale) {
   if (!options_.enabled) return;
+  check_not_recorded();
   if (new_scale) {
     check_scale("new_scale", *new_scale);
     scale_.fill_(*new_scale);

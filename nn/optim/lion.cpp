@@ -24,14 +24,16 @@ Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options)
     : Lion(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void Lion::update(const Batch& batch, const detail::Update& what) {
-  const LionOptions& o = options(batch.group);
-  auto args = step_args<LionArgs>(batch.dtype, what);
-  args.lr = o.lr;
-  args.beta1 = o.beta1;
-  args.beta2 = o.beta2;
-  args.weight_decay = o.weight_decay;
-  args.maximize = o.maximize;
-  launch("Lion", batch.device, &KernelTable::lion, args);
+  launch_update("Lion", batch.device, batch.dtype, what, &KernelTable::lion, batch.key,
+                key_at_replay(batch),
+                [this, group = batch.group](LionArgs& args, std::int64_t /*key*/) {
+                  const LionOptions& o = options(group);
+                  args.lr = o.lr;
+                  args.beta1 = o.beta1;
+                  args.beta2 = o.beta2;
+                  args.weight_decay = o.weight_decay;
+                  args.maximize = o.maximize;
+                });
 }
 
 }  // namespace braid::optim

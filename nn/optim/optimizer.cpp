@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cmath>
 #include <set>
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/internal/statistics_type.hpp>
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/nn/internal/phases.hpp>
@@ -12,7 +14,14 @@
 #include "optim/fused.hpp"
 
 namespace braid::optim {
+
+using ::braid::detail::StepCapture;
+
 namespace {
+
+void check_not_recorded(const char* function) {
+  StepCapture::refuse(function, "a call outside of a captured step, before or after it");
+}
 
 /// Throws if a parameter is expanded. Checked early, because writing to it would fail only after
 /// other parameters were updated.
@@ -115,11 +124,13 @@ double Optimizer::lr(std::size_t group) const {
 }
 
 void Optimizer::set_lr(double lr) {
+  check_not_recorded("set_lr");
   detail::check_at_least_0(name_, "lr", lr);
   for (std::size_t g = 0; g < groups(); ++g) lr_of(g) = lr;
 }
 
 void Optimizer::set_lr(std::size_t group, double lr) {
+  check_not_recorded("set_lr");
   check_group("set_lr", group);
   detail::check_at_least_0(name_, "lr", lr);
   lr_of(group) = lr;
@@ -135,6 +146,7 @@ double Optimizer::momentum(std::size_t group) const {
 }
 
 void Optimizer::set_momentum(std::size_t group, double momentum) {
+  check_not_recorded("set_momentum");
   (void)this->momentum(group);
   detail::check_below_1(name_, "momentum", momentum);
   *momentum_of(group) = momentum;
@@ -160,11 +172,18 @@ std::int64_t Optimizer::steps(std::size_t i) const {
 }
 
 void Optimizer::zero_grad() noexcept {
-  for (const Tensor& p : parameters_) p.impl()->grad = {};
+  StepCapture* const capture = StepCapture::current();
+  for (const Tensor& p : parameters_) {
+    if (capture) capture->replaces_grad(*p.impl());
+    p.impl()->grad = {};
+  }
 }
 
 /// Creates the state tensor, or converts it to the parameter's device and dtype.
 void Optimizer::prepare_state(nn::Buffer& state, const Tensor& parameter, double first) {
+  StepCapture::refuse(name_,
+                      "an optimizer whose state exists before the step is captured, got one "
+                      "without a state of a parameter");
   const NoGrad guard;
   Tensor made = state.defined() ? state.to(parameter.device(), parameter.dtype())
                                 : full(parameter.shape(), first,
@@ -201,11 +220,16 @@ void Optimizer::prepare(const Tensor* grad_factor) try {
   updated_.clear();
   dense_.clear();
   one_batch_ = true;
+  StepCapture* const capture = StepCapture::current();
+  if (!traits_.has_kernel)
+    StepCapture::refuse(
+        name_, "a captured step whose optimizers have a kernel, got one that computes with ops");
   // a move of the whole state tree moves this too
   if (steps_.impl()->device != Device()) steps_ = nn::Buffer(steps_.to(Device()));
   const auto* steps = static_cast<const std::int64_t*>(steps_.impl()->data());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const TensorImpl& p = *parameters_[i].impl();
+    if (capture) capture->reads_grad(*parameters_[i].impl());
     if (!p.grad) continue;
     const TensorImpl& g = *p.grad;
     check_writable(name_, p, i);
@@ -307,6 +331,7 @@ void Optimizer::update_batches() {
     update(batch, {list, factor ? factor->impl()->data() : nullptr});
   };
   if (one_batch_) {
+    first_of_batch_ = updated_.front();
     update_all(batches_.front(), items);
     return;
   }
@@ -320,6 +345,7 @@ void Optimizer::update_batches() {
       done_[i] = 1;
       of_batch.push_back(items[i]);
     }
+    first_of_batch_ = updated_[begin];
     update_all(batches_[begin], of_batch);
   }
 }
@@ -372,6 +398,50 @@ void Optimizer::finish_step() {
     ++steps[i];
   }
   steps_.impl()->storage->bump_version();
+  if (StepCapture::current()) record_step();
+}
+
+std::function<std::int64_t()> Optimizer::key_at_replay(const Batch& batch) const {
+  if (!StepCapture::current()) return {};
+  return [this, group = batch.group, i = first_of_batch_] {
+    return batch_key(group, static_cast<const std::int64_t*>(steps_.impl()->data())[i]);
+  };
+}
+
+/// The step that was just done is part of a captured step: replays count it, and require that its
+/// tensors and its batches are still the same.
+void Optimizer::record_step() {
+  StepCapture& capture = *StepCapture::current();
+  const auto count = [this, updated = updated_](std::int64_t by) {
+    if (steps_.impl()->device != Device()) steps_ = nn::Buffer(steps_.to(Device()));
+    for (const std::size_t i : updated) static_cast<std::int64_t*>(steps_.impl()->data())[i] += by;
+  };
+  capture.on_replay([count] { count(1); });
+  capture.on_failure([count] { count(-1); });
+  const auto addresses = [this, updated = updated_] {
+    std::vector<const void*> list;
+    for (const std::size_t i : updated) {
+      list.push_back(parameters_[i].impl()->data());
+      for (const std::vector<nn::Buffer>& kept : state_)
+        list.push_back(!kept.empty() && kept[i].defined() ? kept[i].impl()->data() : nullptr);
+    }
+    return list;
+  };
+  capture.require([addresses, recorded = addresses()] { return addresses() == recorded; });
+  // parameters of one launch must have one key
+  capture.require([this, updated = updated_, batches = batches_] {
+    if (steps_.impl()->device != Device()) return false;
+    const auto* steps = static_cast<const std::int64_t*>(steps_.impl()->data());
+    std::vector<std::pair<const Batch*, std::int64_t>> keys;
+    for (std::size_t k = 0; k < updated.size(); ++k) {
+      const std::int64_t key = batch_key(batches[k].group, steps[updated[k]]);
+      const auto same = std::find_if(keys.begin(), keys.end(),
+                                     [&](const auto& seen) { return *seen.first == batches[k]; });
+      if (same == keys.end()) keys.emplace_back(&batches[k], key);
+      else if (same->second != key) return false;
+    }
+    return true;
+  });
 }
 
 }  // namespace braid::optim

@@ -26,16 +26,18 @@ RMSprop::RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options)
     : RMSprop(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void RMSprop::update(const Batch& batch, const detail::Update& what) {
-  const RMSpropOptions& o = options(batch.group);
-  auto args = step_args<RmspropArgs>(batch.dtype, what);
-  args.lr = o.lr;
-  args.alpha = o.alpha;
-  args.eps = o.eps;
-  args.weight_decay = o.weight_decay;
-  args.momentum = o.momentum;
-  args.centered = o.centered;
-  args.maximize = o.maximize;
-  launch("RMSprop", batch.device, &KernelTable::rmsprop, args);
+  launch_update("RMSprop", batch.device, batch.dtype, what, &KernelTable::rmsprop, batch.key,
+                key_at_replay(batch),
+                [this, group = batch.group](RmspropArgs& args, std::int64_t /*key*/) {
+                  const RMSpropOptions& o = options(group);
+                  args.lr = o.lr;
+                  args.alpha = o.alpha;
+                  args.eps = o.eps;
+                  args.weight_decay = o.weight_decay;
+                  args.momentum = o.momentum;
+                  args.centered = o.centered;
+                  args.maximize = o.maximize;
+                });
 }
 
 }  // namespace braid::optim

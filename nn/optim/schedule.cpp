@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <braid/core/error.hpp>
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/nn/optim/schedule.hpp>
 
@@ -20,6 +21,11 @@ nn::Buffer counts(const std::vector<std::int64_t>& list) {
 template <class T> T* host(nn::Buffer& buffer) {
   if (buffer.device() != Device()) buffer = nn::Buffer(buffer.to(Device()));
   return buffer.data<T>();
+}
+
+void check_not_recorded() {
+  ::braid::detail::StepCapture::refuse(
+      "schedule", "step() between the calls of a captured step, got one inside");
 }
 
 }  // namespace
@@ -67,6 +73,7 @@ CurveSchedule::CurveSchedule(Optimizer& optimizer, Curve curve)
 }
 
 void CurveSchedule::step() {
+  check_not_recorded();
   std::vector<double> rates = base();
   const std::int64_t t = steps() + 1;
   for (double& rate : rates) rate = curve_.at(rate, t);
@@ -108,6 +115,7 @@ ChainedSchedule::ChainedSchedule(Optimizer& optimizer, std::vector<Curve> curves
   set(rates, 0);
 }
 void ChainedSchedule::step() {
+  check_not_recorded();
   const std::vector<double> from = base();
   std::vector<double> rates = now();
   const std::int64_t t = steps() + 1;
@@ -134,6 +142,7 @@ PlateauSchedule::PlateauSchedule(Optimizer& optimizer, const PlateauOptions& opt
 }
 
 void PlateauSchedule::step(double metric) {
+  check_not_recorded();
   double& best = *host<double>(best_);
   std::int64_t* const count = host<std::int64_t>(counts_);
   std::int64_t &bad = count[0], &cooldown = count[1];

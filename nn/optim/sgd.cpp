@@ -35,16 +35,17 @@ SGD::SGD(std::vector<Tensor> parameters, const SgdOptions& options)
     : SGD(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void SGD::update(const Batch& batch, const detail::Update& what) {
-  const SgdOptions& o = options(batch.group);
-  auto args = step_args<SgdArgs>(batch.dtype, what);
-  args.lr = o.lr;
-  args.momentum = o.momentum;
-  args.dampening = o.dampening;
-  args.weight_decay = o.weight_decay;
-  args.nesterov = o.nesterov;
-  args.maximize = o.maximize;
-  args.first = batch.key != 0;
-  launch("SGD", batch.device, &KernelTable::sgd, args);
+  launch_update("SGD", batch.device, batch.dtype, what, &KernelTable::sgd, batch.key,
+                key_at_replay(batch), [this, group = batch.group](SgdArgs& args, std::int64_t key) {
+                  const SgdOptions& o = options(group);
+                  args.lr = o.lr;
+                  args.momentum = o.momentum;
+                  args.dampening = o.dampening;
+                  args.weight_decay = o.weight_decay;
+                  args.nesterov = o.nesterov;
+                  args.maximize = o.maximize;
+                  args.first = key != 0;
+                });
 }
 
 }  // namespace braid::optim

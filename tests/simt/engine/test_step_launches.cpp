@@ -1,11 +1,13 @@
 // The number of kernels that training steps launch: on a GPU, the cost of a small step.
 #include <iostream>
+#include <sstream>
 
 #include <braid/braid.hpp>
 
 #include "cuda/gemm_plan.hpp"
 
 #include "child.hpp"
+#include "simt/runtime/control.hpp"
 #include "simt/stats.hpp"
 #include "support/check.hpp"
 
@@ -22,11 +24,35 @@ template <class F> std::string launches(const F& f) {
   synchronize(device);
   return std::to_string(simt::stats().grids - before);
 }
-/// Returns the launches of a step that is not the first.
-template <class F> std::string launches_of_step(const F& step) {
-  step(), step();  // allocate the state
-  return launches(step);
+/// Returns the launches of a step that is not the first, then, of a replay of the captured step,
+/// the calls that launch something, kernels or graphs, and the kernels that run.
+template <class B, class F> std::string launches_of_step(const B& batch, const F& step) {
+  step(batch), step(batch);  // allocate the state
+  const std::string plain = launches([&] { step(batch); });
+  auto captured = training::captured_step(step);
+  for (int i = 0; i < 4; ++i) captured(batch);
+  const auto calls = [] {
+    return simt::calls("cudaLaunchKernel") + simt::calls("cudaGraphLaunch");
+  };
+  const auto before = calls();
+  const std::string kernels = launches([&] { captured(batch); });
+  if (captured.replays() != 2) return plain + " no replay";
+  return plain + " " + std::to_string(calls() - before) + " " + kernels;
 }
+/// The numbers of launches_of_step.
+struct Launches {
+  int plain = 0, captured = 0, kernels = 0;
+  explicit Launches(const std::string& text) {
+    INFO(text);
+    std::istringstream numbers(text);
+    CHECK(static_cast<bool>(numbers >> plain >> captured >> kernels));
+  }
+  void show(const char* what) const {
+    std::cout << "SHOWS: launches in a step, counted on the emulation: " << plain << " of " << what
+              << ", captured: " << captured << " (a graph of " << kernels << " kernels)\n";
+  }
+};
+using Batch = std::pair<Tensor, Tensor>;
 
 struct Block : nn::Module {
   nn::LayerNorm norm1, norm2;
@@ -79,17 +105,20 @@ TEST_CASE("launches: a step of a small MLP", "[nn]") {
                          nn::Linear(32, 4));
     to(model, device);
     optim::SGD optimizer(parameters(model), {.lr = 0.1, .momentum = 0.9});
-    const Tensor x = randn({16, 20}, {.device = device}),
-                 y = zeros({16}, {.device = device, .dtype = DType::int64});
-    return launches_of_step([&] {
+    const Batch batch{randn({16, 20}, {.device = device}),
+                      zeros({16}, {.device = device, .dtype = DType::int64})};
+    return launches_of_step(batch, [&](const Batch& b) {
       optimizer.zero_grad();
-      nn::cross_entropy(model(x), y).backward();
+      nn::cross_entropy(model(b.first), b.second).backward();
       optimizer.step();
     });
   });
-  std::cout << "SHOWS: launches of a step: " << text << " of an MLP of 3 layers\n";
-  CHECK(std::stoi("0" + text) > 0);
-  CHECK(std::stoi("0" + text) <= 15);
+  const Launches counted(text);
+  counted.show("an MLP of 3 layers");
+  CHECK(counted.plain > 0);
+  CHECK(counted.plain <= 15);
+  CHECK(counted.captured == 1);
+  CHECK(counted.kernels == counted.plain);
 }
 
 TEST_CASE("launches: a step of a GPT of 12 layers", "[nn]") {
@@ -109,18 +138,22 @@ TEST_CASE("launches: a step of a GPT of 12 layers", "[nn]") {
     to(model, device);
     const std::vector<Tensor> all = parameters(model);
     optim::AdamW optimizer(all, {.lr = 0.001});
-    const Tensor x = zeros({rows / 32, 32}, {.device = device, .dtype = DType::int64});
-    return launches_of_step([&] {
+    const Tensor words = zeros({rows / 32, 32}, {.device = device, .dtype = DType::int64});
+    return launches_of_step(words, [&](const Tensor& x) {
       optimizer.zero_grad();
       nn::cross_entropy(model(x).flatten(0, 1), x.flatten()).backward();
       optim::clip_grad_norm_(all, 1);
       optimizer.step();
     });
   });
-  std::cout << "SHOWS: launches of a step: " << text
-            << " of a GPT of 12 layers, clipping included\n";
-  CHECK(std::stoi("0" + text) > 0);
-  CHECK(std::stoi("0" + text) <= 400);
+  const Launches counted(text);
+  counted.show("a GPT of 12 layers, clipping included");
+  CHECK(counted.plain > 0);
+  CHECK(counted.plain <= 400);
+  CHECK(counted.captured == 1);
+  // values that change between replays are read by kernels with shorter lists of parameters
+  CHECK(counted.kernels >= counted.plain);
+  CHECK(counted.kernels <= counted.plain + 2);
 }
 
 TEST_CASE("launches: the gradients of a whole model are clipped in three launches", "[optim]") {

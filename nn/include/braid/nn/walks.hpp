@@ -61,6 +61,8 @@ LoadReport load_state(const tree::Flat& flat, std::span<const StateDict::value_t
 void move_leaves(const tree::Flat& flat, std::optional<Device> device, std::optional<DType> dtype);
 void clone_leaves(const tree::Flat& flat);
 void set_training(const tree::Flat& flat, bool on);
+/// Sets `training` of one module; captured steps in which it is called are recorded again.
+void set_mode(bool* training, bool on);
 void clear_gradients(const tree::Flat& flat);
 void require_gradients(const tree::Flat& flat, bool on);
 [[nodiscard]] std::int64_t count_parameters(const tree::Flat& flat);
@@ -208,7 +210,7 @@ class EvalGuard {
     check_not_const<M>();
   }
   ~EvalGuard() {
-    for (const auto& [mode, before] : modes_) *mode = before;
+    for (const auto& [mode, before] : modes_) detail::set_mode(mode, before);
   }
   EvalGuard(const EvalGuard&) = delete;
   EvalGuard& operator=(const EvalGuard&) = delete;

@@ -2,6 +2,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -114,7 +115,8 @@ class Optimizer {
   [[nodiscard]] std::size_t groups() const noexcept { return kept_.size(); }
   /// Returns the learning rate of a group. Throws IndexError if the group does not exist.
   [[nodiscard]] double lr(std::size_t group = 0) const;
-  /// Sets the learning rate of all groups. Throws ArgumentError unless lr is finite and >= 0.
+  /// Sets the learning rate of all groups. Throws ArgumentError unless lr is finite and >= 0, and
+  /// CaptureError inside a captured step, where only the first call would have an effect.
   void set_lr(double lr);
   void set_lr(std::size_t group, double lr);
   /// Returns the momentum or beta1, whichever the optimizer has. Throws ArgumentError if it was
@@ -177,6 +179,9 @@ class Optimizer {
     std::int64_t key;
     friend bool operator==(const Batch&, const Batch&) noexcept = default;
   };
+  /// Returns a function that returns the key of the batch that update() is called for, at the time
+  /// of a replay; an empty one if the thread does not record a step.
+  [[nodiscard]] std::function<std::int64_t()> key_at_replay(const Batch& batch) const;
   /// Queues the kernel of a batch.
   virtual void update(const Batch& batch, const detail::Update& what);
 
@@ -221,6 +226,7 @@ class Optimizer {
   void finish_step_or_warn();
   [[nodiscard]] const Tensor* factor_of(Device device, DType dtype) const noexcept;
   void update_batches();
+  void record_step();
   void warn_of_no_gradient();
   void prepare_state(nn::Buffer& state, const Tensor& parameter, double first);
   void compute_all();
@@ -236,6 +242,7 @@ class Optimizer {
   std::vector<Batch> batches_;
   std::vector<std::size_t> updated_;  // indices of the parameters
   std::vector<char> done_;
+  std::size_t first_of_batch_ = 0;  // the parameter that update_batches() starts a batch with
   bool one_batch_ = true;
   bool warned_ = false;  // about a step in which no parameter had a gradient
   struct Dense {

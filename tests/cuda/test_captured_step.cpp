@@ -1,0 +1,251 @@
+// Captured steps on CUDA: how many launches they are, their memory, streams and failures.
+#include <thread>
+
+#include "cuda_support.hpp"
+#include "support/errors.hpp"
+
+#if defined(BRAID_CUDA_SIMT)
+#include "simt/runtime/control.hpp"
+#endif
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+struct Mlp : nn::Module {
+  nn::Linear fc1, fc2, fc3;
+  Mlp()
+      : fc1(8, 16, {.device = cuda_device(0)}),
+        fc2(16, 16, {.device = cuda_device(0)}),
+        fc3(16, 4, {.device = cuda_device(0)}) {}
+  Tensor operator()(const Tensor& x) const { return fc3(relu(fc2(relu(fc1(x))))); }
+  BRAID_FIELDS(fc1, fc2, fc3)
+};
+
+Tensor batch_of(int i) {
+  return randn({6, 8}, {.device = cuda_device(0), .seed = static_cast<std::uint64_t>(i)});
+}
+
+/// A training step of a small network; everything that it uses.
+struct Training {
+  Mlp net;
+  optim::AdamW adam{parameters(net), {.lr = 0.01}};
+  Tensor operator()(const Tensor& x) {
+    adam.zero_grad();
+    const Tensor loss = square(net(x)).mean();
+    loss.backward();
+    adam.step(optim::clip_grad_norm(parameters(net), 1.0).factor);
+    return loss;
+  }
+  auto captured() {
+    return training::captured_step([this](const Tensor& x) { return (*this)(x); });
+  }
+  [[nodiscard]] std::vector<double> weights() const {
+    std::vector<double> all;
+    for (const Tensor& p : parameters(net))
+      for (const double x : p.to_vector<double>()) all.push_back(x);
+    return all;
+  }
+};
+
+}  // namespace
+
+#if defined(BRAID_CUDA_SIMT)
+TEST_CASE("captured step: a step of three layers is one launch", "[captured_step]") {
+  NEEDS_DEVICES(1);
+  manual_seed(0);
+  Training training;
+  auto step = training.captured();
+  for (int i = 0; i < 4; ++i) (void)step(batch_of(i));
+  if (!step.recorded()) return;  // BRAID_CUDA_CACHE=0
+  const Tensor x = batch_of(4);
+  const auto before = [](const char* name) { return simt::calls(name); };
+  const std::uint64_t kernels = before("cudaLaunchKernel"), graphs = before("cudaGraphLaunch"),
+                      copies = before("cudaMemcpyAsync"), allocated = before("cudaMalloc");
+  (void)step(x);
+  CHECK(simt::calls("cudaGraphLaunch") - graphs == 1);
+  CHECK(simt::calls("cudaLaunchKernel") - kernels == 0);
+  CHECK(simt::calls("cudaMemcpyAsync") - copies == 3);  // the batch, the table, the result
+  CHECK(simt::calls("cudaMalloc") - allocated == 0);
+}
+
+TEST_CASE("captured step: a call of CUDA that fails", "[captured_step][errors]") {
+  NEEDS_DEVICES(1);
+  for (const char* const function :
+       {"cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate", "cudaGraphLaunch",
+        "cudaLaunchKernel", "cudaThreadExchangeStreamCaptureMode"}) {
+    INFO(function);
+    manual_seed(0);
+    Training training, other;
+    load_state_dict(other.net, state_dict(training.net));
+    auto step = training.captured();
+    for (int i = 0; i < 2; ++i) (void)step(batch_of(i)), (void)other(batch_of(i));
+    synchronize(cuda_device(0));
+    simt::fail_call(1, cudaErrorInvalidValue, false, function);
+    bool thrown = false;
+    try {
+      (void)step(batch_of(2));
+    } catch (const CudaError&) {
+      thrown = true;
+    } catch (const CaptureError&) {
+      thrown = true;
+    }
+    const bool failed = simt::failed_call();
+    simt::fail_call(0, cudaSuccess);
+    CHECK(failed == thrown);
+    if (thrown) CHECK(training.weights() == other.weights());
+    for (int i = thrown ? 2 : 3; i < 5; ++i) (void)step(batch_of(i));
+    for (int i = 2; i < 5; ++i) (void)other(batch_of(i));
+    CHECK(training.weights() == other.weights());
+    CHECK(training.adam.steps(0) == 5);
+  }
+}
+#endif
+
+TEST_CASE("captured step: its memory is its own, and is returned", "[captured_step]") {
+  NEEDS_DEVICES(1);
+  manual_seed(0);
+  const Device device = cuda_device(0);
+  Training training;
+  for (int i = 0; i < 2; ++i) (void)training(batch_of(i));
+  training.adam.zero_grad();
+  synchronize(device);
+  const std::size_t before = memory_stats(device).in_use;
+  {
+    auto step = training.captured();
+    for (int i = 0; i < 4; ++i) (void)step(batch_of(i));
+    if (step.recorded()) CHECK(memory_stats(device).in_use > before);
+    // plain work between replays gets other memory than the graph's
+    const Tensor kept = ones({64, 64}, {.device = device});
+    for (int i = 4; i < 6; ++i) (void)step(batch_of(i));
+    CHECK(kept.sum().item<double>() == 64 * 64);
+    empty_cache(device);
+    (void)step(batch_of(6));
+  }
+  // the gradients are tensors of the graph, and outlive it
+  const Tensor gradient = training.net.fc1.weight.grad();
+  REQUIRE(gradient.defined());
+  const std::vector<double> values = gradient.to_vector<double>();
+  for (int i = 0; i < 3; ++i) {
+    const Tensor other = zeros({16, 8}, {.device = device});
+    CHECK(gradient.to_vector<double>() == values);
+  }
+  training.adam.zero_grad();
+}
+
+TEST_CASE("captured step: memory that runs out while it is recorded", "[captured_step][errors]") {
+  NEEDS_DEVICES(1);
+  const Device device = cuda_device(0);
+  for (std::uint64_t k = 1; k < 60; k += 7) {
+    manual_seed(0);
+    Training training, other;
+    load_state_dict(other.net, state_dict(training.net));
+    auto step = training.captured();
+    for (int i = 0; i < 2; ++i) (void)step(batch_of(i)), (void)other(batch_of(i));
+    const Tensor x = batch_of(2);
+    fail_allocation(device, k, false);
+    bool thrown = false;
+    try {
+      (void)step(x);
+    } catch (const OutOfMemoryError&) {
+      thrown = true;
+    }
+    fail_allocation(device, 0, false);
+    if (thrown) (void)step(batch_of(2));
+    (void)other(batch_of(2));
+    for (int i = 3; i < 5; ++i) (void)step(batch_of(i)), (void)other(batch_of(i));
+    CHECK(training.weights() == other.weights());
+  }
+}
+
+TEST_CASE("captured step: calls on several streams", "[captured_step]") {
+  NEEDS_DEVICES(1);
+  manual_seed(0);
+  Training training, other;
+  load_state_dict(other.net, state_dict(training.net));
+  auto step = training.captured();
+  const auto side = make_stream(cuda_device(0));
+  Stream& own = current_stream(cuda_device(0));
+  for (int i = 0; i < 9; ++i) {
+    if (i < 3 || i % 2 == 0) {
+      (void)step(batch_of(i));
+    } else {
+      side->wait_for(own);
+      {
+        const StreamGuard guard(side);
+        (void)step(batch_of(i));
+      }
+      own.wait_for(*side);
+    }
+    (void)other(batch_of(i));
+  }
+  CHECK(training.weights() == other.weights());
+}
+
+TEST_CASE("captured step: DataParallel on one device, and on two", "[captured_step]") {
+  NEEDS_DEVICES(2);
+  for (const int count : {1, 2}) {
+    INFO(count);
+    manual_seed(0);
+    std::vector<Device> devices;
+    for (int i = 0; i < count; ++i) devices.push_back(cuda_device(i));
+    parallel::DataParallel<Mlp> model(Mlp(), devices);
+    optim::SGD sgd(parameters(model), {.lr = 0.1});
+    auto step = training::captured_step([&](const Tensor& x) {
+      sgd.zero_grad();
+      const Tensor loss = square(model(x)).mean();
+      loss.backward();
+      sgd.step();
+      return loss;
+    });
+    for (int i = 0; i < 2; ++i) (void)step(batch_of(i));
+    Mlp other;
+    load_state_dict(other, state_dict(model.module));
+    if (count == 2) {
+      CHECK_THROWS_TEXT(CaptureError, "captured_step: expected a step on", (void)step(batch_of(2)));
+    } else {
+      optim::SGD plain(parameters(other), {.lr = 0.1});
+      for (int i = 2; i < 6; ++i) {
+        (void)step(batch_of(i));
+        plain.zero_grad();
+        square(other(batch_of(i))).mean().backward();
+        plain.step();
+      }
+      CHECK(step.replays() == (step.recorded() ? 3 : 0));
+    }
+    CHECK(model.module.fc1.weight.to_vector<double>() == other.fc1.weight.to_vector<double>());
+  }
+}
+
+TEST_CASE("captured step: other threads use the device meanwhile", "[captured_step]") {
+  NEEDS_DEVICES(1);
+  const Device device = cuda_device(0);
+  auto step = training::captured_step([&](const Tensor& x) {
+    double sum = 0;
+    std::thread loader([&] {  // as a loader that prepares the next batch
+      sum = ones({1 << 20}, {.device = device}).sum().item<double>();
+      empty_cache(device);
+    });
+    loader.join();
+    CHECK(sum == 1 << 20);
+    return x * 2;
+  });
+  for (int i = 0; i < 5; ++i)
+    CHECK(step(full({3}, i, {.device = device})).to_vector<double>() ==
+          std::vector<double>(3, 2.0 * i));
+}
+
+TEST_CASE("captured step: a cache that is emptied in the step", "[captured_step]") {
+  NEEDS_DEVICES(1);
+  const Device device = cuda_device(0);
+  auto step = training::captured_step([&](const Tensor& x) {
+    const Tensor y = x * 2;
+    empty_cache(device);
+    return y + 1;
+  });
+  for (int i = 0; i < 5; ++i)
+    CHECK(step(full({3}, i, {.device = device})).to_vector<double>() ==
+          std::vector<double>(3, 2.0 * i + 1));
+  CHECK(step.replays() == (step.recorded() ? 2 : 0));
+}

@@ -1,0 +1,200 @@
+// training::captured_step: what it refuses, and that nothing has changed then.
+#include <stdexcept>
+
+#include "captured_net.hpp"
+#include "support/errors.hpp"
+
+namespace braid::test::on_device {
+
+namespace {
+
+/// A training step, and what a program may use in it besides.
+struct Parts {
+  Net net;
+  optim::AdamW adam{parameters(net), {.lr = 0.1}};
+  optim::AdamW late{parameters(net)};  // without a state
+  optim::Adadelta ops{parameters(net)};
+  optim::CosineSchedule schedule{adam, {.steps = 10}};
+  optim::Average average{net};
+  optim::GradScaler scaler;
+  Tensor host = ones({2}, {.device = "cpu"}), total = zeros({}, {.device = here()});
+  training::CapturedStep<Tensor (*)(const Tensor&)> inner{[](const Tensor& x) { return x + 1; }};
+  std::function<void(const Tensor& loss)> act;
+  std::int64_t calls = 0;
+
+  Parts() {
+    for (int i = 0; i < 3; ++i) (void)inner(total);  // recorded
+  }
+
+  Tensor operator()(const Batch& batch) {
+    adam.zero_grad();
+    const Tensor loss = nn::cross_entropy(net(batch.x), batch.y);
+    loss.backward();
+    adam.step();
+    if (++calls > 2 && act) act(loss);
+    return loss;
+  }
+};
+
+/// Everything that a recording which fails must leave as it was.
+struct State {
+  std::vector<std::vector<double>> numbers;
+  std::vector<Tensor> gradients;
+  RandomState random = random_state();
+  explicit State(const Parts& parts) {
+    const auto add = [&](const StateDict& dict) {
+      for (const auto& [name, t] : dict) numbers.push_back(t.to_vector<double>());
+    };
+    add(state_dict(parts.net)), add(state_dict(parts.adam)), add(state_dict(parts.late));
+    add(state_dict(parts.schedule)), add(state_dict(parts.average)), add(state_dict(parts.scaler));
+    numbers.push_back({parts.adam.lr(), static_cast<double>(parts.adam.steps(0))});
+    for (const Tensor& p : parameters(parts.net)) gradients.push_back(p.grad());
+  }
+  friend bool operator==(const State& a, const State& b) {
+    bool same = a.numbers == b.numbers && a.random == b.random;
+    for (std::size_t i = 0; i < a.gradients.size(); ++i)
+      same = same && a.gradients[i].is_same(b.gradients[i]);
+    return same;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("captured step: what cannot be replayed is refused, and nothing has changed",
+          "[nn][captured_step][errors]") {
+  if (on_cpu()) return;  // every call runs the step
+  struct Row {
+    const char* text;
+    std::function<void(Parts&, const Tensor& loss)> act;
+  };
+  const Row rows[] = {
+      {"item: expected a captured step that reads no values on the host",
+       [](Parts&, const Tensor& loss) { (void)loss.item<double>(); }},
+      {"item: expected a captured step that reads no values on the host",
+       [](Parts&, const Tensor& loss) { (void)masked_select(loss, loss > 0); }},
+      {"item: expected a captured step that reads no values on the host",
+       [](Parts& parts, const Tensor&) {
+         (void)optim::clip_grad_norm_(parameters(parts.net), 1.0, 2.0, true);
+       }},
+      {"to_vector: expected a captured step that reads no values on the host",
+       [](Parts& parts, const Tensor&) { (void)parts.host.to_vector<float>(); }},
+      {"data: expected a captured step that reads no values on the host",
+       [](Parts& parts, const Tensor&) { (void)parts.host.data<const float>(); }},
+      {"copy: expected a captured step without copies between the host and ",
+       [](Parts& parts, const Tensor&) {
+         parts.net.fc1.bias.detach().narrow(0, 0, 2).copy_(parts.host);
+       }},
+      {"captured_step: expected a step on ",
+       [](Parts&, const Tensor& loss) { (void)loss.to("cpu"); }},
+      {"captured_step: expected a step on ",
+       [](Parts&, const Tensor&) { (void)zeros({3}, {.device = "cpu"}); }},
+      {"captured_step: expected a step on ",
+       [](Parts&, const Tensor&) {
+         (void)zeros({3}, {.device = there() == here() ? Device() : there()});
+       }},
+      {"synchronize: expected a captured step that does not wait",
+       [](Parts&, const Tensor& loss) { synchronize(loss.device()); }},
+      {"captured_step: expected a step that keeps the tensors from before it that it reads",
+       [](Parts& parts, const Tensor& loss) { parts.total = parts.total + loss.detach(); }},
+      {"set_lr: expected a call outside of a captured step",
+       [](Parts& parts, const Tensor&) { parts.adam.set_lr(0.5); }},
+      {"set_momentum: expected a call outside of a captured step",
+       [](Parts& parts, const Tensor&) { parts.adam.set_momentum(0, 0.5); }},
+      {"schedule: expected step() between the calls of a captured step",
+       [](Parts& parts, const Tensor&) { parts.schedule.step(); }},
+      {"Average: update: expected a call outside of a captured step",
+       [](Parts& parts, const Tensor&) { parts.average.update(); }},
+      {"GradScaler: expected a captured step without a scale",
+       [](Parts& parts, const Tensor& loss) { (void)parts.scaler.scale(loss); }},
+      {"GradScaler: expected a captured step without a scale",
+       [](Parts& parts, const Tensor&) { (void)parts.scaler.step(parts.adam); }},
+      {"AdamW: expected an optimizer whose state exists before the step is captured",
+       [](Parts& parts, const Tensor&) { parts.late.step(); }},
+      {"Adadelta: expected a captured step whose optimizers have a kernel",
+       [](Parts& parts, const Tensor&) { parts.ops.step(); }},
+      {"captured_step: expected random ops that use the generator",
+       [](Parts&, const Tensor& loss) {
+         const RandomScope scope(5, {});
+         (void)dropout(loss, 0.5);
+       }},
+      {"captured_step: expected a step that leaves the random generator's seed alone",
+       [](Parts&, const Tensor&) { manual_seed(77); }},
+      {"captured_step: expected a call outside of other captured steps",
+       [](Parts&, const Tensor& loss) {
+         auto inner = training::captured_step([](const Tensor& x) { return x + 1; });
+         (void)inner(loss.detach());
+       }},
+      {"captured_step: expected a call outside of other captured steps",
+       [](Parts& parts, const Tensor& loss) { (void)parts.inner(loss.detach()); }},
+  };
+  for (const Row& row : rows) {
+    INFO(row.text);
+    manual_seed(4);
+    Parts parts;
+    parts.act = [&](const Tensor& loss) { row.act(parts, loss); };
+    auto step = training::captured_step([&](const Batch& batch) { return parts(batch); });
+    for (int i = 0; i < 2; ++i) (void)step(batch_of(i));
+    const State before(parts);
+    CHECK(thrown<CaptureError>(row.text, [&] { (void)step(batch_of(2)); }) == "");
+    CHECK(State(parts) == before);
+    parts.act = nullptr;  // the step is as it should be now, and is recorded
+    for (int i = 2; i < 5; ++i) (void)step(batch_of(i));
+    CHECK(step.replays() == 2);
+    CHECK(parts.adam.steps(0) == 5);
+  }
+}
+
+TEST_CASE("captured step: an exception of the step goes on, and nothing has changed",
+          "[nn][captured_step][errors]") {
+  Parts parts;
+  auto step = training::captured_step([&](const Batch& batch) { return parts(batch); });
+  for (int i = 0; i < 2; ++i) (void)step(batch_of(i));
+  State before(parts);
+  parts.act = [](const Tensor&) { throw std::runtime_error("stop"); };
+  for (int i = 0; i < 2; ++i) {
+    CHECK(thrown<std::runtime_error>("stop", [&] { (void)step(batch_of(2)); }) == "");
+    if (on_cpu()) before = State(parts);  // the step was made there
+    CHECK(State(parts) == before);
+  }
+  parts.act = nullptr;
+  for (int i = 2; i < 6; ++i) (void)step(batch_of(i));
+  CHECK(step.replays() == (on_cpu() ? 0 : 3));
+  // a plain step that throws, for a batch of another shape
+  parts.act = [](const Tensor&) { throw std::runtime_error("stop"); };
+  CHECK(thrown<std::runtime_error>("stop", [&] { (void)step(batch_of(6, 3)); }) == "");
+  parts.act = nullptr;
+  (void)step(batch_of(7));
+  CHECK(step.replays() == (on_cpu() ? 0 : 4));
+}
+
+TEST_CASE("captured step: a scaler that is not enabled", "[nn][captured_step]") {
+  Net net;
+  optim::AdamW adam(parameters(net), {.lr = 0.1});
+  optim::GradScaler scaler({.enabled = false});
+  auto step = training::captured_step([&](const Batch& batch) {
+    adam.zero_grad();
+    scaler.scale(nn::cross_entropy(net(batch.x), batch.y)).backward();
+    scaler.step(adam);
+    scaler.update();
+  });
+  for (int i = 0; i < 5; ++i) step(batch_of(i));
+  CHECK(step.replays() == (on_cpu() ? 0 : 2));
+  CHECK(adam.steps(0) == 5);
+}
+
+TEST_CASE("captured step: wrong calls", "[nn][captured_step][errors]") {
+  CHECK(thrown<ArgumentError>("captured_step: expected warm_up >= 1, got 0", [] {
+          (void)training::captured_step([](const Tensor& x) { return x; }, {.warm_up = 0});
+        }) == "");
+  auto step = training::captured_step([](const Tensor& x) { return x * 2; });
+  CHECK(thrown<ArgumentError>("captured_step: expected a batch of tensors that require no gradient",
+                              [&] { (void)step(ones({2}, {.requires_grad = true})); }) == "");
+  CHECK(thrown<ArgumentError>("captured_step: expected a batch with at least one tensor, got none",
+                              [&] { (void)step(Tensor()); }) == "");
+  auto moved = training::captured_step([](const Tensor& x) { return x * 2; }, {.device = here()});
+  for (int i = 0; i < 4; ++i)  // from the host
+    CHECK(moved(full({3}, i, {.device = "cpu"})).to_vector<double>() ==
+          std::vector<double>(3, 2.0 * i));
+}
+
+}  // namespace braid::test::on_device
