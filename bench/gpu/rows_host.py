@@ -1,4 +1,5 @@
-"""Rows timed by the host's clock, for whole steps and host overhead: G6s, G7, G12, G13, G14."""
+"""Rows timed by the host's clock, for whole steps and host overhead: G6s, G7, captured, G12, G13,
+G14."""
 
 import os
 import sys
@@ -58,6 +59,50 @@ def g7(t):
             return row.step
 
     small(t, "G7.linear_30x5x2_sgd", work, make, 10)
+
+
+def torch_step(t, operands):
+    """Returns PyTorch's step of `captured`."""
+    torch, F = t.peer.torch, t.peer.torch.nn.functional
+    p = [t.peer.view(x).clone().requires_grad_() for x in operands[:6]]
+    x, label = (t.peer.view(v).clone() for v in operands[6:])
+    optimizer = torch.optim.AdamW(p, fused=True, capturable=not t.dry)
+
+    def step():
+        optimizer.zero_grad()
+        h = F.relu(F.linear(F.relu(F.linear(x, p[0], p[1])), p[2], p[3]))
+        loss = F.cross_entropy(F.linear(h, p[4], p[5]), label)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(p, 1.0, foreach=True)
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def captured(t):
+    """A training step of a small network with clipping and AdamW, as usual and captured, beside
+    PyTorch's as usual and as a CUDA graph. It has no bar."""
+    rows, width, classes = (3, 5, 4) if t.dry else (64, 256, 10)
+    shapes = [(width, width), (width,), (width, width), (width,), (classes, width), (classes,)]
+    operands = [t.library.normal(*shape, scale=width**-0.5) for shape in shapes]
+    operands += [t.library.normal(rows, width), t.library.labels(rows, classes)]
+    works = {"usual": t.library.work("mlp_step", operands),
+             "captured": t.library.work("captured_step", operands)}
+    count = 6  # the captured step is recorded in the third call, then replayed
+    losses = {name: [work.result().item() for _ in range(count)] for name, work in works.items()}
+    if losses["usual"] != losses["captured"]:
+        return t.table.error("captured", RuntimeError(f"expected equal losses, got {losses}"))
+    timers = {name: work.wall for name, work in works.items()}
+    if not t.peer.missing:
+        step = torch_step(t, operands)
+        theirs = [step().item() for _ in range(count)]
+        apart = max(abs(a - b) / abs(b) for a, b in zip(losses["usual"], theirs))
+        if not t.table.check("captured.losses", apart, 1e-3):
+            return
+        timers["torch"] = t.peer.wall(torch_step(t, operands))
+        timers["torch_graph"] = t.peer.wall(t.peer.graph(lambda: torch_step(t, operands)))
+    t.table.times("captured", t.clock.interleave(timers))
 
 
 def g12(t):

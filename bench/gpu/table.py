@@ -42,6 +42,7 @@ ROWS = {
     "G13": rows_host.g13,
     "G14": rows_host.g14,
     "gpt2": rows_models.gpt2,
+    "captured": rows_host.captured,
 }
 
 

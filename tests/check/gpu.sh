@@ -5,7 +5,7 @@
 set -euo pipefail
 . tests/lib.sh
 mkdir -p build/check/gpu
-diff <(sed -n 's/^rows=(\(.*\)).*/\1/p' bench/gpu/gpu.sh | tr ' ' '\n') \
+diff <(sed -n '/^rows=(/,/)/p' bench/gpu/gpu.sh | tr -s ' ()' '\n' | sed '1d;/^$/d') \
   <(PYTHONDONTWRITEBYTECODE=1 python3 bench/gpu/table.py --list) ||
   die "bench/gpu/gpu.sh and table.py list different rows"
 ./dev gpu --dry-run --only build --out build/check/gpu/build --seconds 3000

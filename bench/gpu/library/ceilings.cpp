@@ -127,11 +127,6 @@ double launch_host(std::size_t, int count) {
   return us;
 }
 
-#if SIMT_EMULATED
-double graph_node(std::size_t, int) {
-  throw braid::Error("graph_node: expected a GPU, got an emulated device, which has no graphs");
-}
-#else
 // A graph of many launches in sequence: the time of its replay divided by the number of nodes.
 double graph_node(std::size_t, int count) {
   constexpr int kNodes = 200;
@@ -153,7 +148,6 @@ double graph_node(std::size_t, int count) {
   (void)cudaGraphExecDestroy(ready);
   return us;
 }
-#endif
 
 // cudaMallocAsync with the driver's default pool, set to keep freed memory.
 double malloc_async(std::size_t bytes, int count) {

@@ -81,6 +81,40 @@ Work sgd_step() {
   return work;
 }
 
+/// A training step of a network of three layers, with clipped gradients and AdamW, as usual or
+/// captured. The operands are the weight and the bias of each layer, the batch and its labels. The
+/// result is the loss.
+Work mlp_step(const Sets& sets, bool capture) {
+  using Batch = std::pair<Tensor, Tensor>;
+  struct Training {
+    std::vector<Tensor> p;
+    std::unique_ptr<braid::optim::AdamW> adam;
+    Tensor operator()(const Batch& batch) const {
+      adam->zero_grad();
+      const Tensor h = linear_relu(linear_relu(batch.first, p[0], p[1]), p[2], p[3]);
+      const Tensor loss = braid::nn::cross_entropy(braid::linear(h, p[4], p[5]), batch.second);
+      loss.backward();
+      adam->step(braid::optim::clip_grad_norm(p, 1).factor);
+      return loss.detach();
+    }
+  };
+  auto training = std::make_shared<Training>();
+  for (std::size_t i = 0; i < 6; ++i)
+    training->p.push_back(sets[0][i].detach().clone().requires_grad_());
+  training->adam = std::make_unique<braid::optim::AdamW>(training->p);
+  const Batch batch{sets[0][6], sets[0][7]};
+  Work work;
+  if (capture) {
+    const auto step = [training](const Batch& b) { return (*training)(b); };
+    auto captured = std::make_shared<braid::training::CapturedStep<std::decay_t<decltype(step)>>>(
+        braid::training::captured_step(step));
+    work.once = [captured, batch](std::size_t) { return (*captured)(batch); };
+  } else {
+    work.once = [training, batch](std::size_t) { return (*training)(batch); };
+  }
+  return work;
+}
+
 /// One optimizer step for a large parameter with a fixed gradient.
 template <class Optimizer> Work update(const Sets& sets) {
   Tensor parameter = sets[0][0].detach().clone();
@@ -202,6 +236,8 @@ const Entry kEntries[] = {
     {"conv1", 2, [](const Sets& s) { return convolve(s, 0); }},
     {"conv3", 2, [](const Sets& s) { return convolve(s, 1); }},
     {"sgd_step", 0, [](const Sets&) { return sgd_step(); }},
+    {"mlp_step", 8, [](const Sets& s) { return mlp_step(s, false); }},
+    {"captured_step", 8, [](const Sets& s) { return mlp_step(s, true); }},
     {"gpt2_step", 3, [](const Sets& s) { return gpt2_step(s[0], "gpt2", 1024); }},
     {"gpt2_tiny_step", 3, [](const Sets& s) { return gpt2_step(s[0], "tiny", 8); }},
     {"copy", 1, copy_within},
