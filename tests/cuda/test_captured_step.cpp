@@ -183,6 +183,38 @@ TEST_CASE("captured step: calls on several streams", "[captured_step]") {
   CHECK(training.weights() == other.weights());
 }
 
+TEST_CASE("captured step: streams that nothing else orders", "[captured_step]") {
+  NEEDS_DEVICES(1);
+  manual_seed(0);
+  const Device device = cuda_device(0);
+  Training training, other;
+  load_state_dict(other.net, state_dict(training.net));
+  const auto side = make_stream(device);
+  std::vector<Tensor> batches;
+  for (int i = 0; i < 10; ++i) batches.push_back(batch_of(i));
+  synchronize(device);
+  {
+    auto step = training.captured();
+    for (int i = 0; i < 10; ++i) {
+      if (i < 3 || i % 2 == 0) {
+        (void)step(batches[static_cast<std::size_t>(i)]);
+      } else {
+        const StreamGuard guard(side);
+        (void)step(batches[static_cast<std::size_t>(i)]);
+      }
+    }
+  }
+  training.adam.zero_grad();
+  // the device's own stream uses the memory of the graph, whose last run was on the other stream
+  std::vector<Tensor> filled;
+  for (int i = 0; i < 60; ++i) filled.push_back(full({16, 1 << (i % 5)}, i, {.device = device}));
+  synchronize(device);
+  for (const Tensor& x : batches) (void)other(x);
+  CHECK(training.weights() == other.weights());
+  for (int i = 0; i < 60; ++i)
+    CHECK(filled[static_cast<std::size_t>(i)].sum().item<double>() == 16.0 * (1 << (i % 5)) * i);
+}
+
 TEST_CASE("captured step: DataParallel on one device, and on two", "[captured_step]") {
   NEEDS_DEVICES(2);
   for (const int count : {1, 2}) {
