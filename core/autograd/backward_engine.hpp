@@ -46,6 +46,11 @@ class Engine {
   /// Returns the engine that runs the node.
   [[nodiscard]] static Engine& of(const Node& node) noexcept;
 
+  // See derivative.hpp. `node` is the one whose backward runs.
+  [[nodiscard]] bool derivative_of_input(const Node& node, std::uint32_t i, Derivative& to) const;
+  void derivative_was_applied(const Node& node, std::uint32_t i) noexcept;
+  [[nodiscard]] bool has_derivative(const Node& node) const noexcept;
+
   /// Returns the gradient of capture i, undefined if the roots do not depend on it.
   [[nodiscard]] Tensor captured(std::size_t i);
 

@@ -297,6 +297,7 @@ void Engine::prepare() {
       if (e.node) {
         target.task = e.node->mark_;
         target.slot = tasks_[target.task].first_slot + e.output_nr;
+        ++tasks_[target.task].contributions;
         if (missing_) missing_[target.task].fetch_add(1, std::memory_order_relaxed);
       } else if (e.leaf) {
         target.slot = leaf_slot(e.leaf.get());
@@ -341,6 +342,7 @@ void Engine::seed(const Tensor& root, Tensor gradient) {
   TensorImpl* const impl = root.id();
   const std::uint32_t slot =
       impl->grad_fn ? tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr : leaf_slot(impl);
+  if (impl->grad_fn) ++tasks_[impl->grad_fn->mark_].contributions;
   if (seed_factor_ != 1) gradient = gradient * seed_factor_;
   contribute(slot, 0, std::move(gradient), false);
 }

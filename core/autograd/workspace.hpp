@@ -27,6 +27,8 @@ struct Task {
   autograd::Node* node;
   std::uint32_t first_slot;
   std::uint32_t first_target;
+  std::uint32_t contributions = 0;  // to the gradients of its outputs
+  bool has_derivative = false;      // the gradient includes it (derivative.hpp)
 };
 
 struct Leaf {

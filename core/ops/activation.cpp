@@ -9,6 +9,7 @@
 #include <braid/core/ops/elementwise.hpp>
 
 #include "activation.hpp"
+#include "autograd/derivative.hpp"
 #include "common.hpp"
 
 namespace braid {
@@ -59,13 +60,27 @@ Tensor pull_back(const Rule& rule, const Tensor& x, const Tensor& dy) {
       });
 }
 
+/// The backward of an activation.
+struct ActivationGradient {
+  Rule rule;
+  SavedTensor x;
+  Grads operator()(const Tensor& dy) const {
+    return {autograd::has_derivative() ? dy : pull_back(rule, x.get(), dy)};
+  }
+  [[nodiscard]] bool derivative(autograd::Derivative& to) const {
+    if (rule.op == ActivationOp::gelu) to.epilogue = Epilogue::gelu_backward;
+    else if (rule.op == ActivationOp::gelu_tanh) to.epilogue = Epilogue::gelu_tanh_backward;
+    else return false;
+    to.saved = x.get();
+    return true;
+  }
+};
+
 Tensor activate(const Rule& rule, const Tensor& a) {
   const Tensor x = ops::as_floating(a);
   Tensor y = run(rule.name, rule, x, nullptr, make_tensor(x.shape(), x.dtype(), x.device()));
   if (!needs_grad({x})) return y;
-  return record(rule.name, {x}, y, [rule, x = SavedTensor(x)](const Tensor& dy) -> Grads {
-    return {pull_back(rule, x.get(), dy)};
-  });
+  return record(rule.name, {x}, y, ActivationGradient{rule, SavedTensor(x)});
 }
 
 // ---- second derivatives
@@ -129,15 +144,25 @@ void check_scale(const char* op, const char* name, double value) {
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717,
                  kSeluScale = 1.0507009873554804934193349852946;
 
+Rule gelu_rule(bool tanh) {
+  if (tanh) return {"gelu", "gelu_backward", ActivationOp::gelu_tanh, 0, 0, 0, gelu_tanh_second};
+  return {"gelu", "gelu_backward", ActivationOp::gelu, 0, 0, 0, gelu_second};
+}
+
 }  // namespace
 
-Tensor gelu(const Tensor& x, std::string_view approximate) {
-  if (approximate == "none")
-    return activate({"gelu", "gelu_backward", ActivationOp::gelu, 0, 0, 0, gelu_second}, x);
-  if (approximate != "tanh")
+bool ops::is_tanh(const char* op, std::string_view approximate) {
+  if (approximate != "none" && approximate != "tanh")
     throw ArgumentError(
-        str("gelu: expected approximate \"none\" or \"tanh\", got \"", approximate, '"'));
-  return activate({"gelu", "gelu_backward", ActivationOp::gelu_tanh, 0, 0, 0, gelu_tanh_second}, x);
+        str(op, ": expected approximate \"none\" or \"tanh\", got \"", approximate, '"'));
+  return approximate == "tanh";
+}
+Tensor ops::gelu_backward(const Tensor& x, const Tensor& dy, bool tanh) {
+  return pull_back(gelu_rule(tanh), x, dy);
+}
+
+Tensor gelu(const Tensor& x, std::string_view approximate) {
+  return activate(gelu_rule(ops::is_tanh("gelu", approximate)), x);
 }
 Tensor silu(const Tensor& x) {
   return activate({"silu", "silu_backward", ActivationOp::silu, 0, 0, 0, silu_second}, x);

@@ -1,8 +1,15 @@
 #pragma once
-// Shared by the clamps: the kernel of the activations clamps floating types.
+// Shared by ops that activations are a part of.
+#include <string_view>
+
 #include <braid/core/tensor.hpp>
 
 namespace braid::ops {
+
+/// The argument `approximate` of gelu: true for "tanh", false for "none". Throws ArgumentError.
+[[nodiscard]] bool is_tanh(const char* op, std::string_view approximate);
+/// dy gelu'(x). Recorded.
+[[nodiscard]] Tensor gelu_backward(const Tensor& x, const Tensor& dy, bool tanh);
 
 /// Clamps x, which has a floating dtype, to [low, high]. Recorded.
 [[nodiscard]] Tensor clamp_values(const Tensor& x, double low, double high);

@@ -64,7 +64,7 @@ void check_matmul(const char* op, const Tensor& a, const Tensor& b) {
 }
 
 Product::Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb,
-                 const Tensor& bias, Activation activation, bool sum_a)
+                 const Tensor& bias, bool sum_a)
     : op_(op),
       // allocated before any operand is copied, so that an impossible result fails first
       c_(make_tensor(shape_of(a, ta, b, tb), a.dtype(), a.device())) {
@@ -89,7 +89,6 @@ Product::Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool
   args_.b = y_.id()->data();
   args_.c = c_.id()->data();
   args_.bias = bias_.defined() ? bias_.id()->data() : nullptr;
-  args_.activation = activation;
   args_.sum_a = sum_a ? sum_a_.id()->data() : nullptr;
   args_.batch = 1;
   args_.batch_c = args_.m * args_.n;
@@ -102,6 +101,17 @@ Product::Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool
     else if (step_a != args_.batch_a * args_.batch || step_b != args_.batch_b * args_.batch) break;
     args_.batch *= n;
   }
+}
+
+void Product::then(Epilogue epilogue, const Tensor& other) {
+  args_.epilogue = epilogue;
+  other_ = other;
+  args_.other = other.defined() ? other.id()->data() : nullptr;
+}
+
+Tensor Product::result(const Shape& shape) const {
+  if (shape == c_.shape()) return c_;
+  return make_tensor_on(c_.storage(), shape, contiguous_strides(shape), 0, c_.dtype());
 }
 
 void Product::launch() const {
@@ -121,6 +131,8 @@ void Product::launch() const {
     if (args_.a) args.a = static_cast<const char*>(args_.a) + at_a * size;
     if (args_.b) args.b = static_cast<const char*>(args_.b) + at_b * size;
     args.c = static_cast<char*>(args_.c) + i * args.batch * args.batch_c * size;
+    if (args_.other)
+      args.other = static_cast<char*>(args_.other) + i * args.batch * args.batch_c * size;
     braid::launch(op_, c_.device(), &KernelTable::gemm, args);
   }
 }
@@ -131,8 +143,8 @@ void Product::launch_pair(const Product& first, const Product& second) {
 }
 
 Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb,
-               const Tensor& bias, Activation activation) {
-  const Product made(op, a, ta, b, tb, bias, activation);
+               const Tensor& bias) {
+  const Product made(op, a, ta, b, tb, bias);
   made.launch();
   return made.result();
 }

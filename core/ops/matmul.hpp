@@ -15,7 +15,10 @@ void check_matmul(const char* op, const Tensor& a, const Tensor& b);
 class Product {
  public:
   Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb,
-          const Tensor& bias = {}, Activation activation = Activation::none, bool sum_a = false);
+          const Tensor& bias = {}, bool sum_a = false);
+  /// Adds an epilogue. other: contiguous, of the result's number of elements; undefined where the
+  /// epilogue needs none.
+  void then(Epilogue epilogue, const Tensor& other = {});
   /// The kernel handles the inner batch dims that one stride steps through. This function loops
   /// over the outer ones.
   void launch() const;
@@ -23,18 +26,20 @@ class Product {
   static void launch_pair(const Product& first, const Product& second);
 
   [[nodiscard]] const Tensor& result() const { return c_; }
+  /// The result with another shape of as many elements; no view of it.
+  [[nodiscard]] Tensor result(const Shape& shape) const;
   [[nodiscard]] const Tensor& sum_a() const { return sum_a_; }
 
  private:
   const char* op_;
-  Tensor c_, sum_a_, x_, y_, bias_;
+  Tensor c_, sum_a_, x_, y_, bias_, other_;
   GemmArgs args_{};
   int outer_ = 0;  // the batch dims that launch loops over
 };
 
 /// Computes a product. Not recorded.
 [[nodiscard]] Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool tb,
-                             const Tensor& bias = {}, Activation activation = Activation::none);
+                             const Tensor& bias = {});
 /// A recorded product. Each gradient is again a product, of the two other tensors, transposed as
 /// needed. So no views are created.
 [[nodiscard]] Tensor recorded_product(const Tensor& a, bool ta, const Tensor& b, bool tb);

@@ -6,6 +6,7 @@
 #include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
+#include "autograd/derivative.hpp"
 #include "images.hpp"
 #include "map.hpp"
 
@@ -36,12 +37,24 @@ const Tensor& numbers(const char* op, const Tensor& x) {
 
 using ops::filled, ops::numbers, ops::unary;
 
+namespace {
+struct ReluGradient {
+  SavedTensor y;
+  Grads operator()(const Tensor& dy) const {
+    return {autograd::has_derivative() ? dy : ops::relu_backward(y.get(), dy)};
+  }
+  [[nodiscard]] bool derivative(autograd::Derivative& to) const {
+    to.epilogue = Epilogue::relu_backward;
+    to.saved = y.get();
+    return true;
+  }
+};
+}  // namespace
+
 Tensor relu(const Tensor& x) {
   Tensor y = unary("relu", UnaryOp::relu, numbers("relu", x));
   if (!needs_grad({x})) return y;
-  return record("relu", {x}, y, [y = SavedTensor::output(y)](const Tensor& dy) -> Grads {
-    return {ops::relu_backward(y.get(), dy)};
-  });
+  return record("relu", {x}, y, ReluGradient{SavedTensor::output(y)});
 }
 
 Tensor neg(const Tensor& x) {

@@ -37,7 +37,7 @@ struct Block : nn::Module {
     const Tensor parts =
         qkv(norm1(x)).reshape({x.size(0), x.size(1), 3, kHeads, x.size(2) / kHeads});
     const Tensor h = x + projection(packed_attention(parts, {}, 0, true).flatten(2));
-    return h + down(gelu(up(norm2(h)), "tanh"));
+    return h + down(linear_gelu(norm2(h), up.weight, up.bias, "tanh"));
   }
   BRAID_FIELDS(norm1, norm2, qkv, projection, up, down)
 };

@@ -16,6 +16,7 @@
 #include "cuda/gemm_plan.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
+#include "gemm_epilogue.hpp"
 #include "gemm_sums.hpp"
 
 namespace braid::cuda {
@@ -94,41 +95,24 @@ bool fits(Matrix& m) {
          m.ld >= std::max<std::int64_t>(1, m.rows);
 }
 
-/// A loop over the elements of C and those of an operand with the strides `in`.
-Loop over_result(const GemmArgs& args, const std::int64_t (&in)[3]) {
-  const std::int64_t sizes[3] = {args.batch, args.m, args.n}, out[3] = {args.batch_c, args.ldc, 1};
-  Loop loop{};
-  loop.rank = 3;
-  loop.n = args.batch * args.m * args.n;
-  for (int d = 0; d < 3; ++d) {
-    loop.size[d] = sizes[d];
-    loop.stride[0][d] = out[d];
-    loop.stride[1][d] = in[d];
-  }
-  return loop;
-}
-
 /// Sets every row of C to the bias.
 void copy_bias(const GemmArgs& args, Stream& stream) {
   cuda::copy({.to = args.dtype,
               .from = args.dtype,
               .out = args.c,
               .x = args.bias,
-              .loop = over_result(args, {0, 0, 1})},
+              .loop = loop_over_result(args, 0, 0, 1)},
              stream);
 }
 
-void activate(const GemmArgs& args, Stream& stream) {
-  if (args.activation == Activation::none) return;
-  const Loop loop = over_result(args, {args.batch_c, args.ldc, 1});
-  cuda::unary({.op = UnaryOp::relu,
-               .dtype = args.dtype,
-               .out = args.c,
-               .x = args.c,
-               .alpha = 0,
-               .loop = loop},
-              stream);
-}
+/// The kernels of an epilogue's pass.
+struct Kernels {
+  Stream& stream;
+  void unary(const UnaryArgs& args) const { cuda::unary(args, stream); }
+  void binary(const BinaryArgs& args) const { cuda::binary(args, stream); }
+  void copy(const CopyArgs& args) const { cuda::copy(args, stream); }
+  void activation(const ActivationArgs& args) const { cuda::activation(args, stream); }
+};
 
 }  // namespace
 
@@ -244,9 +228,9 @@ bool multiply(const GemmArgs& args, Stream& stream) {
 }  // namespace
 
 bool cublas_gemm(const GemmArgs& args, Stream& stream) {
-  if (!multiply(args, stream)) return false;
+  if (!multiply(without_epilogue(args), stream)) return false;
   if (args.sum_a != nullptr) cuda::reduce(row_sums_of_a(args), stream);
-  activate(args, stream);
+  run_epilogue(args, Kernels{stream});
   return true;
 }
 

@@ -9,7 +9,7 @@ namespace braid::cuda {
 
 /// The gemm kernel by cuBLAS, if the engine says so (see set_gemm_engine). Row-major operands are
 /// passed as transposed column-major ones: C = A B as Cᵀ = Bᵀ Aᵀ. A bias is copied to C's rows
-/// first; sum_a and the activation are separate passes after the product. Returns false if another
+/// first; sum_a and the epilogue are separate passes after the product. Returns false if another
 /// engine has to compute it: integers, float32 with tf32x3, k == 0, sizes above 2³¹, leading dims
 /// shorter than a row, and with GemmEngine::automatic also tiny products. Results are those of
 /// cuBLAS: float32 without TF32 unless set_float32_precision says so, float16 and bfloat16 summed

@@ -3,6 +3,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/ops/linear.hpp>
 #include <braid/core/random.hpp>
+#include <braid/nn/internal/fused.hpp>
 #include <braid/nn/linear.hpp>
 
 #include "layers/call.hpp"
@@ -24,6 +25,15 @@ Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options)
 
 Tensor Linear::forward(const Tensor& x) const { return linear(x, weight, bias); }
 BRAID_LAYER_CALL(Tensor, Linear, (const Tensor& x), (x))
+
+Tensor detail::call_fused(const Linear& linear, const ReLU& /*activation*/, const Tensor& x) {
+  return call(linear, [&] { return linear_relu(x, linear.weight, linear.bias); }, x);
+}
+Tensor detail::call_fused(const Linear& linear, const GELU& activation, const Tensor& x) {
+  return call(
+      linear, [&] { return linear_gelu(x, linear.weight, linear.bias, activation.approximate); },
+      x);
+}
 
 std::string Linear::extra() const {
   if (!weight.defined()) return "moved from";

@@ -5,6 +5,7 @@
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/linear.hpp>
+#include <braid/nn/internal/fused.hpp>
 #include <braid/nn/transformer.hpp>
 #include <braid/nn/walks.hpp>
 
@@ -27,12 +28,26 @@ MultiheadAttentionOptions attention_options(const TransformerOptions& o) {
           .dtype = o.dtype};
 }
 
-/// linear2(dropout(activation(linear1(x)))) of an encoder or decoder layer.
-template <class L> Tensor feed_forward(const L& layer, const Tensor& x) {
-  const Tensor hidden = layer.activation == TransformerActivation::relu
-                            ? linear_relu(x, layer.linear1.weight, layer.linear1.bias)
-                            : gelu(layer.linear1(x));
-  return layer.linear2(layer.dropout(hidden));
+/// activation(linear1(x)) of an encoder or decoder layer.
+template <class L> Tensor hidden(const L& layer, const Tensor& x) {
+  const bool relu = layer.activation == TransformerActivation::relu;
+  if (detail::observed(layer.linear1))
+    return relu ? braid::relu(layer.linear1(x)) : gelu(layer.linear1(x));
+  static const ReLU kRelu;
+  static const GELU kGelu;
+  return relu ? detail::call_fused(layer.linear1, kRelu, x)
+              : detail::call_fused(layer.linear1, kGelu, x);
+}
+
+/// residual + last(linear2(dropout(activation(linear1(x))))).
+template <class L>
+Tensor feed_forward(const L& layer, const Tensor& x, const Dropout& last, const Tensor& residual) {
+  const Tensor h = layer.dropout(hidden(layer, x));
+  const Linear& linear2 = layer.linear2;
+  if ((!last.training || last.p == 0) && detail::may_fuse(linear2, last))
+    return detail::call(
+        linear2, [&] { return linear_add(h, linear2.weight, linear2.bias, residual); }, h);
+  return residual + last(linear2(h));
 }
 
 /// A residual connection around a part of a layer. The norm is applied to the part's input
@@ -40,6 +55,12 @@ template <class L> Tensor feed_forward(const L& layer, const Tensor& x) {
 template <class F>
 Tensor residual(const Tensor& x, const LayerNorm& norm, bool norm_first, F part) {
   return norm_first ? x + part(norm(x)) : norm(x + part(x));
+}
+template <class L>
+Tensor feed_forward_residual(const L& layer, const Tensor& x, const LayerNorm& norm,
+                             const Dropout& last) {
+  return layer.norm_first ? feed_forward(layer, norm(x), last, x)
+                          : norm(feed_forward(layer, x, last, x));
 }
 
 template <class L> std::vector<L> copies(const char* name, const L& layer, std::int64_t n) {
@@ -76,8 +97,7 @@ TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int6
 Tensor TransformerEncoderLayer::forward(const Tensor& src, const AttentionCall& mask) const {
   const Tensor x = residual(src, norm1, norm_first,
                             [&](const Tensor& t) { return dropout1(self_attn(t, t, t, mask)); });
-  return residual(x, norm2, norm_first,
-                  [&](const Tensor& t) { return dropout2(feed_forward(*this, t)); });
+  return feed_forward_residual(*this, x, norm2, dropout2);
 }
 BRAID_LAYER_CALL(Tensor, TransformerEncoderLayer, (const Tensor& src, const AttentionCall& mask),
                  (src, mask))
@@ -106,8 +126,7 @@ Tensor TransformerDecoderLayer::forward(const Tensor& tgt, const Tensor& memory,
   x = residual(x, norm2, norm_first, [&](const Tensor& t) {
     return dropout2(multihead_attn(t, memory, memory, memory_mask));
   });
-  return residual(x, norm3, norm_first,
-                  [&](const Tensor& t) { return dropout3(feed_forward(*this, t)); });
+  return feed_forward_residual(*this, x, norm3, dropout3);
 }
 BRAID_LAYER_CALL(Tensor, TransformerDecoderLayer,
                  (const Tensor& tgt, const Tensor& memory, const AttentionCall& tgt_mask,

@@ -36,9 +36,29 @@ AnyModule& Sequential<>::operator[](std::size_t i) {
   return (layers.begin() + static_cast<std::ptrdiff_t>(i))->second;
 }
 
+namespace {
+
+/// Computes a layer and the one after it in one pass. Returns false if it cannot.
+template <class Activation> bool fuse(const AnyModule& first, const AnyModule& second, Tensor& x) {
+  const auto* const linear = first.get_if<Linear>();
+  const auto* const activation = second.get_if<Activation>();
+  if (linear == nullptr || activation == nullptr || !detail::may_fuse(*linear, *activation))
+    return false;
+  x = detail::call_fused(*linear, *activation, x);
+  return true;
+}
+
+}  // namespace
+
 Tensor Sequential<>::forward(const Tensor& x) const {
   Tensor y = x;
-  for (const auto& [name, layer] : layers) y = layer(y);
+  for (auto layer = layers.begin(); layer != layers.end(); ++layer) {
+    const auto next = layer + 1;
+    if (next != layers.end() &&
+        (fuse<ReLU>(layer->second, next->second, y) || fuse<GELU>(layer->second, next->second, y)))
+      layer = next;
+    else y = layer->second(y);
+  }
   return y;
 }
 BRAID_LAYER_CALL(Tensor, Sequential<>, (const Tensor& x), (x))

@@ -32,6 +32,8 @@ const std::vector<Op>& low_ops() {
       {"inner", [](T x, T w) { return inner(x, w); }},
       {"linear", [](T x, T w) { return linear(x, w, w[0]); }},
       {"linear_relu", [](T x, T w) { return linear_relu(x, w, w[0]); }},
+      {"linear_gelu", [](T x, T w) { return linear_gelu(x, w, w[0]); }},
+      {"linear_add", [](T x, T w) { return linear_add(x, w, w[0], matmul(x, w)); }},
       {"conv1d", [](T x, T w) { return conv1d(x.unsqueeze(0), w.unsqueeze(2)); }},
       {"conv2d", [](T x, T w) { return conv2d(x.view({1, 4, 2, 2}), w.view({4, 4, 1, 1})); }},
       {"conv_transpose1d",
@@ -135,6 +137,11 @@ TEST_CASE("autocast: all other ops keep the dtype, or take the wider one", "[aut
   CHECK(gelu(low).dtype() == DType::bfloat16);
   CHECK(tanh(low).dtype() == DType::bfloat16);
   CHECK(cat({low, full}).dtype() == DType::float32);
+  CHECK(linear_add(full, full, {}, low).dtype() == DType::bfloat16);
+  const Tensor sum = linear_add(full, full, low[0], full);
+  CHECK(sum.dtype() == DType::float32);
+  CHECK_SAME_BITS(sum, linear(full, full, low[0]) + full);
+  CHECK_THROWS_AS((void)linear_add(full, full, {}, full[0]), ShapeError);
   const Tensor whole = ones({2, 2}, {.device = here(), .dtype = DType::int64});
   CHECK(matmul(whole, whole).dtype() == DType::int64);
 }

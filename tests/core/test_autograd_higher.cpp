@@ -54,6 +54,8 @@ TEST_CASE("higher: many derivatives of one variable", "[autograd][higher]") {
            {"matmul", [&](T x) { return matmul(flat(x), flat(x)) * x; }, cube},
            {"linear", [&](T x) { return linear(flat(x), flat(x), x) * x; }, layer},
            {"linear_relu", [&](T x) { return linear_relu(flat(x), flat(x), x) * x; }, layer},
+           {"linear_add", [&](T x) { return linear_add(flat(x), flat(x), {}, flat(x)) * x; },
+            layer},
        }) {
     const Tensor x = at(x0);
     Tensor y = k.f(x);
@@ -79,6 +81,10 @@ TEST_CASE("higher: third derivatives agree with differences of the second", "[au
       [](T t) { return cross_entropy(t, tensor({0, 2})) * t; },
       [](T t) { return tanh(matmul(t, t.t())); },
       [](T t) { return sigmoid(linear(t, t, t.select(1, 0))); },
+      [](T t) { return linear_gelu(t, t, t.select(1, 0)) * t.select(1, 1); },
+      [](T t) { return linear_gelu(t, t, t.select(1, 0), "tanh") * t.select(1, 1); },
+      [](T t) { return linear(linear_gelu(t, t), t.t()); },
+      [](T t) { return linear_add(t * t, t, {}, tanh(linear(t, t))); },
       [](T t) { return exp(t.mean({0}, true)) * t; },
       [](T t) { return amax(t, {1}, true) * t * t; }};
   for (const auto& f : functions) {

@@ -10,6 +10,7 @@
 #endif
 
 using namespace kernel_test;
+using braid::Epilogue;
 using braid::Float32Precision;
 using braid::GemmArgs;
 using braid::cuda::GemmTileUse;
@@ -47,7 +48,7 @@ TEST_CASE("cuda gemm: every tile, every layout, sizes one beside the tile's",
         Product s = product({tile.rows + beside, tile.columns - beside, k}, layout);
         s.by = planned({tile.kind, 1, k});
         s.sums = true;
-        s.relu = turn % 2 == 0;
+        s.epilogue = turn % 2 == 0 ? Epilogue::relu : Epilogue::none;
         s.bias = turn % 3 == 0;
         s.accumulate = turn % 3 == 1;
         s.pad = beside == 0 ? 0 : turn % 2 == 0 ? 4 - s.m % 4 : 1;
@@ -80,9 +81,32 @@ TEST_CASE("cuda gemm: tensor cores, with operands that are aligned to 16 bytes a
         s.pad = pad, s.batch = batch, s.shift = shift;
         s.sums = batch == 1;
         s.rounded = product_error(precision_of(tile.use));
-        s.relu = turn % 2 == 0, s.bias = turn % 3 == 0, s.accumulate = turn % 3 == 1;
+        s.epilogue = turn % 2 == 0 ? Epilogue::relu : Epilogue::none, s.bias = turn % 3 == 0,
+        s.accumulate = turn % 3 == 1;
         check(t, s);
       }
+  }
+}
+
+TEST_CASE("cuda gemm: every tile with every epilogue", "[cuda_kernels][gemm][epilogue]") {
+  NEEDS_DEVICE;
+  unsigned turn = 0;
+  for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles) {
+    const Float32Precision precision = precision_of(tile.use);
+    for (const DType t : kGemmTypes) {
+      if (!has_tile(t, tile.use, precision)) continue;
+      for (const Epilogue epilogue : epilogues_of(t)) {
+        const std::int64_t beside = turn++ % 2 == 0 ? 0 : -1;
+        Product s =
+            product({tile.rows + beside, tile.columns + beside, 17}, static_cast<int>(turn % 4));
+        s.by = planned({tile.kind, 1, 17});
+        s.epilogue = epilogue, s.kept = is_gelu(epilogue) && turn % 4 != 0;
+        s.bias = turn % 3 == 0, s.accumulate = turn % 3 == 1, s.other_shift = turn % 5 == 0;
+        s.rounded = product_error(precision);
+        check(t, s);
+        check_apart(t, s);
+      }
+    }
   }
 }
 
@@ -100,6 +124,7 @@ TEST_CASE("cuda gemm: several tiles each way, whole and ragged", "[cuda_kernels]
 
 TEST_CASE("cuda gemm: k in parts, the same bits again", "[cuda_kernels][gemm]") {
   NEEDS_DEVICE;
+  unsigned turn = 0;
   for (const auto& [t, precision] : kTypes)
     for (int layout = 0; layout < 4; ++layout) {
       const PrecisionGuard guard(precision);
@@ -112,7 +137,7 @@ TEST_CASE("cuda gemm: k in parts, the same bits again", "[cuda_kernels][gemm]") 
         CHECK(plan.depth == 320);
       }
       s.sums = layout != 1;
-      s.relu = layout == 2;
+      s.epilogue = layout == 2 ? Epilogue::relu : Epilogue::none;
       s.bias = layout == 0, s.accumulate = layout == 3;
       s.pad = layout;
       s.rounded = product_error(precision);
@@ -121,6 +146,13 @@ TEST_CASE("cuda gemm: k in parts, the same bits again", "[cuda_kernels][gemm]") 
       once.run(), again.run();
       CHECK(once.c.bytes() == again.c.bytes());
       CHECK(once.sums.bytes() == again.sums.bytes());
+      for (const Epilogue epilogue : epilogues_of(t)) {
+        s.epilogue = epilogue, s.kept = is_gelu(epilogue) && layout != 1;
+        s.other_shift = layout == 3;
+        s.n = turn++ % 2 == 0 ? 21 : 24;  // the second pass takes elements one by one, or in fours
+        if (layout % 2 == 0) check(t, s);
+        check_apart(t, s);
+      }
     }
 }
 

@@ -2,9 +2,12 @@
 
 #include "kernels/gemm_cases.hpp"
 
+#include "reference/activation.hpp"
 #include "reference/sums.hpp"
 
 namespace kernel_test {
+
+using braid::Epilogue;
 
 namespace {
 
@@ -50,19 +53,21 @@ std::int64_t Product::at_b(std::int64_t q, std::int64_t p, std::int64_t j) const
 std::int64_t Product::at_c(std::int64_t q, std::int64_t i, std::int64_t j) const {
   return q * size_c() + i * leading(n, pad) + j;
 }
-braid::GemmArgs Product::args(DType t, void* a, void* b, void* c, void* of_bias,
-                              void* of_sums) const {
+braid::GemmArgs Product::args(DType t, void* a, void* b, void* c, void* of_bias, void* of_sums,
+                              void* of_other) const {
   braid::GemmArgs args{};
   args.dtype = t;
   args.ta = ta, args.tb = tb, args.accumulate = accumulate;
   args.m = m, args.n = n, args.k = k, args.batch = batch;
   args.lda = leading(ta ? m : k, pad), args.ldb = leading(tb ? k : n, pad);
   args.ldc = leading(n, pad);
-  args.activation = relu ? braid::Activation::relu : braid::Activation::none;
+  args.epilogue = epilogue;
   args.batch_a = repeat_a ? 0 : size_a(), args.batch_b = repeat_b ? 0 : size_b();
   args.batch_c = size_c();
   args.a = a, args.b = b, args.c = c;
   args.bias = bias ? of_bias : nullptr, args.sum_a = sums ? of_sums : nullptr;
+  const bool reads = epilogue != Epilogue::none && epilogue != Epilogue::relu && !is_gelu(epilogue);
+  args.other = reads || kept ? of_other : nullptr;
   return args;
 }
 
@@ -72,10 +77,11 @@ Operands::Operands(DType t, const Product& what)
       b(t, s.size_b() * (s.repeat_b ? 1 : s.batch), s.shift, true),
       c(t, s.size_c() * s.batch, s.shift, true),
       bias(t, s.bias ? s.n : 0, s.shift, true),
-      sums(t, s.sums ? s.m : 0, s.shift, true) {
+      sums(t, s.sums ? s.m : 0, s.shift, true),
+      other(t, s.size_c() * s.batch, s.shift + s.other_shift, true) {
   std::uint32_t seed = 1;
-  for (Buffer* operand : {&a, &b, &c, &bias, &sums}) operand->pattern(seed++, 0.5);
-  args = s.args(t, a.data(), b.data(), c.data(), bias.data(), sums.data());
+  for (Buffer* operand : {&a, &b, &c, &bias, &sums, &other}) operand->pattern(seed++, 0.5);
+  args = s.args(t, a.data(), b.data(), c.data(), bias.data(), sums.data(), other.data());
 }
 void Operands::run() {
   braid::Stream& on = stream();
@@ -85,14 +91,51 @@ void Operands::run() {
 std::string describe(DType t, const Product& s) {
   return braid::str(t, " m ", s.m, " n ", s.n, " k ", s.k, s.ta ? " T" : " N", s.tb ? "T" : "N",
                     s.accumulate ? " accumulate" : "", s.bias ? " bias" : "", " batch ", s.batch,
-                    " pad ", s.pad, " shift ", s.shift, s.relu ? " relu" : "",
-                    s.sums ? " sums" : "");
+                    " pad ", s.pad, " shift ", s.shift, "+", s.other_shift, " epilogue ",
+                    static_cast<int>(s.epilogue), s.kept ? " kept" : "", s.sums ? " sums" : "");
+}
+
+std::vector<Epilogue> epilogues_of(DType t) {
+  std::vector<Epilogue> list{Epilogue::relu, Epilogue::add, Epilogue::relu_backward};
+  if (braid::is_floating(t))
+    list.insert(list.end(), {Epilogue::gelu, Epilogue::gelu_tanh, Epilogue::gelu_backward,
+                             Epilogue::gelu_tanh_backward});
+  return list;
+}
+
+double finished(Epilogue epilogue, double z, double o) {
+  switch (epilogue) {
+    case Epilogue::none: return z;
+    case Epilogue::relu: return z <= 0 ? 0 : z;
+    case Epilogue::gelu: return reference::gelu(z);
+    case Epilogue::gelu_tanh: return reference::gelu_tanh(z);
+    case Epilogue::add: return z + o;
+    case Epilogue::relu_backward: return o <= 0 ? 0 : z;
+    case Epilogue::gelu_backward: return z * reference::gelu_slope(o);
+    case Epilogue::gelu_tanh_backward: return z * reference::gelu_tanh_slope(o);
+  }
+  return kNaN;
+}
+double finished_error(Epilogue epilogue, double z, double o, double error, double u) {
+  constexpr double kSlope = 1.13;  // the largest of gelu
+  switch (epilogue) {
+    case Epilogue::none:
+    case Epilogue::relu:
+    case Epilogue::relu_backward: return error;
+    case Epilogue::add: return error + u * std::fabs(z + o);
+    case Epilogue::gelu:
+    case Epilogue::gelu_tanh: return kSlope * error + 16 * u * (1 + std::fabs(z));
+    case Epilogue::gelu_backward:
+    case Epilogue::gelu_tanh_backward:
+      return kSlope * error + 16 * u * (1 + std::fabs(o)) * std::fabs(z);
+  }
+  return 0;
 }
 
 void check(DType t, const Product& s) {
   INFO(describe(t, s));
   Operands x(t, s);
-  const Buffer before = x.c;
+  const Buffer before = x.c, other_before = x.other;
   x.run();
   // Converted to double once, and read through raw pointers.
   const std::vector<double> all_a = numbers(x.a), all_b = numbers(x.b);
@@ -113,7 +156,13 @@ void check(DType t, const Product& s) {
                                        1.001 * unit_of(t) * std::fabs(sum) +
                                        (t == DType::float16 ? 0x1p-25 : 0)
                                  : 0;
-        wrong += !(std::fabs(x.c[at] - (s.relu ? std::fmax(sum, 0.0) : sum)) <= bound);
+        const double o = other_before[at], want = finished(s.epilogue, sum, o),
+                     last = braid::is_floating(t) ? 1.001 * unit_of(t) * std::fabs(want) : 0;
+        wrong += !(std::fabs(x.c[at] - want) <=
+                   (s.epilogue <= Epilogue::relu
+                        ? bound
+                        : finished_error(s.epilogue, sum, o, bound, unit(t)) + last));
+        wrong += s.kept ? !(std::fabs(x.other[at] - sum) <= bound) : x.other[at] != o;
       }
   for (std::int64_t i = 0; s.sums && i < s.m; ++i) {
     double sum = 0, size = 0;
@@ -123,9 +172,42 @@ void check(DType t, const Product& s) {
                (log2_up(s.k) + 2) * unit(t) * size + 1.001 * unit_of(t) * std::fabs(sum));
   }
   for (std::int64_t at = 0; at < x.c.size(); ++at)
-    changed += !inside[static_cast<std::size_t>(at)] && x.c[at] != before[at];
+    changed += !inside[static_cast<std::size_t>(at)] &&
+               (x.c[at] != before[at] || x.other[at] != other_before[at]);
   CHECK(wrong == 0);
   CHECK(changed == 0);
+}
+
+void check_apart(DType t, const Product& s, const std::function<void(Operands&)>& change) {
+  INFO(describe(t, s));
+  Product plain = s;
+  plain.epilogue = Epilogue::none, plain.kept = false;
+  Operands together(t, s), apart(t, plain);
+  change(together), change(apart);
+  together.run(), apart.run();
+  const bool gelu = s.epilogue > Epilogue::relu && s.epilogue != Epilogue::add &&
+                    s.epilogue != Epilogue::relu_backward;
+  const auto same = [](double a, double b) {
+    return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b);
+  };
+  std::int64_t wrong = 0;
+  for (std::int64_t q = 0; q < s.batch; ++q)
+    for (std::int64_t i = 0; i < s.m; ++i)
+      for (std::int64_t j = 0; j < s.n; ++j) {
+        const std::int64_t at = s.at_c(q, i, j);
+        const double z = apart.c[at], o = apart.other[at], got = together.c[at],
+                     want = finished(s.epilogue, z, o);
+        if (s.kept) wrong += !same(together.other[at], z);
+        if (!gelu) {
+          wrong += !same(got, rounded(t, want));
+        } else if (std::isfinite(want)) {
+          const double last = 1.001 * unit_of(t) * std::fabs(want) + 0x1p-25;
+          wrong += !(std::fabs(got - want) <= finished_error(s.epilogue, z, o, 0, unit(t)) + last);
+        } else if (is_gelu(s.epilogue) || std::isfinite(o)) {
+          wrong += !(got == want || (std::isnan(got) && std::isnan(want)));
+        }
+      }
+  CHECK(wrong == 0);
 }
 
 }  // namespace kernel_test

@@ -211,7 +211,7 @@ TEST_CASE("gemm: relu is the last thing done, and keeps NaN", "[kernels][gemm]")
           s.batch = layout == 3 ? 3 : 1;
           INFO(describe(t, s));
           Operands plain(t, s);
-          s.relu = true;
+          s.epilogue = braid::Epilogue::relu;
           check(t, s);
           Operands relu(t, s);
           if (braid::is_floating(t) && s.k > 0) plain.a.put(0, kNaN), relu.a.put(0, kNaN);
@@ -226,6 +226,56 @@ TEST_CASE("gemm: relu is the last thing done, and keeps NaN", "[kernels][gemm]")
           CHECK(wrong == 0);
         }
   });
+}
+
+TEST_CASE("gemm: every epilogue", "[kernels][gemm][epilogue]") {
+  NEEDS_DEVICE;
+  with_and_without_library([] {
+    unsigned turn = 0;
+    for (const DType t : kGemmTypes)
+      for (const braid::Epilogue epilogue : epilogues_of(t))
+        for (const Shape& shape : fit({{7, 9, 5},
+                                       {1, 1, 1},
+                                       {33, 64, 17},
+                                       {150, 170, 70},
+                                       {64, 10, 130},
+                                       {3, 40, 0},
+                                       {66, 72, 12}}))
+          for (const bool kept : {false, true}) {
+            if (kept && !is_gelu(epilogue)) continue;
+            const unsigned now = turn++;
+            Product s = product(shape, static_cast<int>(now % 4));
+            s.epilogue = epilogue, s.kept = kept;
+            s.accumulate = now % 5 == 1, s.bias = now % 5 == 2;
+            s.pad = now % 3 == 0 ? 0 : now % 3 == 1 ? 4 - s.n % 4 : 1;
+            s.batch = now % 7 == 3 ? 3 : 1;
+            s.shift = now % 11 == 4, s.other_shift = now % 4 == 3;
+            check(t, s);
+            check_apart(t, s);
+          }
+  });
+}
+
+TEST_CASE("gemm: an epilogue of NaN and infinity", "[kernels][gemm][epilogue]") {
+  NEEDS_DEVICE;
+  for (const DType t : kFloats)
+    for (const braid::Epilogue epilogue : epilogues_of(t))
+      for (const Shape& shape : {Shape{3, 5, 4}, {66, 72, 12}}) {
+        Product s = product(shape, 1);
+        s.epilogue = epilogue;
+        const auto special = [&](Operands& x) {
+          x.a.fill(0);
+          unsigned turn = 0;
+          for (const double z : {kNaN, kInf, -kInf, 0.0, -0.0, 1e-6, -30.0})
+            for (const double o : {kNaN, kInf, -kInf, 0.0, -0.0, 2.0, -2.0}) {
+              const std::int64_t i = turn / shape[1] % shape[0], j = turn % shape[1];
+              ++turn;
+              x.c.put(s.at_c(0, i, j), z), x.other.put(s.at_c(0, i, j), o);
+            }
+        };
+        s.accumulate = true;
+        check_apart(t, s, special);
+      }
 }
 
 TEST_CASE("gemm: sums of op(A)'s rows beside the product", "[kernels][gemm]") {
@@ -291,17 +341,19 @@ TEST_CASE("gemm_pair: the bits of two products", "[kernels][gemm][pair]") {
                                         {0, 5, 2},
                                         {0, 4, 3},
                                         {4, 0, 3},
-                                        {4, 3, 0}}) {
-      INFO(braid::name_of(t) << " " << rows << " rows, " << in << " to " << out);
-      const Product dx{rows, in, out};
-      Product dw{out, in, rows, true, false};
-      dw.sums = braid::is_floating(t);
-      Operands input(t, dx), weight(t, dw), first(t, dx), second(t, dw);
-      input.run(), weight.run();
-      kernels().gemm_pair({first.args, second.args}, stream());
-      CHECK((input.c.bytes() == first.c.bytes() && weight.c.bytes() == second.c.bytes() &&
-             weight.sums.bytes() == second.sums.bytes()));
-    }
+                                        {4, 3, 0}})
+      for (const braid::Epilogue epilogue :
+           {braid::Epilogue::none, braid::Epilogue::relu_backward}) {
+        INFO(braid::name_of(t) << " " << rows << " rows, " << in << " to " << out);
+        Product dx{rows, in, out}, dw{out, in, rows, true, false};
+        dx.epilogue = epilogue;
+        dw.sums = braid::is_floating(t);
+        Operands input(t, dx), weight(t, dw), first(t, dx), second(t, dw);
+        input.run(), weight.run();
+        kernels().gemm_pair({first.args, second.args}, stream());
+        CHECK((input.c.bytes() == first.c.bytes() && weight.c.bytes() == second.c.bytes() &&
+               weight.sums.bytes() == second.sums.bytes()));
+      }
 }
 
 TEST_CASE("gemm: 16-bit products are summed in float and rounded once, integers wrap",

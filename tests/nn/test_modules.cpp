@@ -42,6 +42,11 @@ nn::ForwardHookFunction noting(Calls& calls) {
   };
 }
 
+template <class M> nn::ForwardHookHandle hook(M& layer, const nn::ForwardHookFunction& f) {
+  if constexpr (std::is_same_v<M, nn::AnyModule>) return layer.register_forward_hook(f);
+  else return nn::register_forward_hook(layer, f);
+}
+
 }  // namespace
 
 TEST_CASE("AnyModule: in a walk it is the module that it holds", "[nn][modules]") {
@@ -171,6 +176,58 @@ TEST_CASE("forward hooks: see calls, replace outputs, stay with copies", "[nn][m
   const auto failing = nn::register_forward_hook(
       model.tail, [](const nn::LayerCall&) { throw std::runtime_error("hook"); });
   CHECK_THROWS_WITH(model(x), "hook");
+}
+
+TEST_CASE("Sequential: a Linear and its activation give the bits of two layers, hooks or not",
+          "[nn][modules][fused]") {
+  const Tensor x = random_tensor({5, 4}, DType::float32, here());
+  const auto check = [&](auto model, const auto& first, const auto& second) {
+    to(model, here());
+    const std::vector<Tensor> all = parameters(model);
+    const auto results = [&](const auto& f) {
+      std::vector<Tensor> list{f()};
+      for (const Tensor& g : grad(list[0].square().sum(), {all[0], all[1]})) list.push_back(g);
+      return list;
+    };
+    const auto want = results([&] { return second(model)(first(model)(x)); });
+    const auto same = [&] {
+      const auto got = results([&] { return model(x); });
+      for (std::size_t i = 0; i < want.size(); ++i) CHECK_SAME_BITS(got[i], want[i]);
+    };
+    same();
+    {
+      const Autocast autocast(DType::bfloat16);
+      CHECK_SAME_BITS(model(x).detach(), second(model)(first(model)(x)).detach());
+    }
+    Calls calls;
+    const auto of_first = hook(first(model), noting(calls));
+    same();
+    CHECK(calls.size() == 1);
+    of_first.remove();
+    const auto of_second = hook(second(model), noting(calls));
+    same();
+    CHECK(calls.size() == 2);
+    of_second.remove();
+    // what a hook puts there is what the next layer gets
+    const auto zero = hook(first(model), [](const nn::LayerCall& call) {
+      call.outputs[0] = zeros_like(call.outputs[0]);
+    });
+    CHECK(equal(model(x), zeros({5, 3}, {.device = here()})));
+  };
+  const auto first = [](auto& model) -> auto& { return std::get<0>(model.layers); };
+  const auto second = [](auto& model) -> auto& { return std::get<1>(model.layers); };
+  check(nn::Sequential(layer(4, 3), nn::ReLU()), first, second);
+  check(nn::Sequential(layer(4, 3), nn::GELU()), first, second);
+  check(nn::Sequential(layer(4, 3), nn::GELU("tanh")), first, second);
+  for (const nn::AnyModule& activation :
+       {nn::AnyModule(nn::ReLU()), nn::AnyModule(nn::GELU("tanh")), nn::AnyModule(nn::GELU())}) {
+    nn::Sequential<> model;
+    model.push_back(layer(4, 3));
+    model.push_back(activation);
+    check(
+        model, [](auto& m) -> auto& { return m[0].template get<nn::Linear>(); },
+        [](auto& m) -> auto& { return m[1]; });
+  }
 }
 
 TEST_CASE("a layer's error begins with its path", "[nn][modules]") {

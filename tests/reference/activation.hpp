@@ -15,6 +15,17 @@ inline double gelu_tanh(double x) {
   const Long u = std::sqrt(2 / std::acos(-1.0L)) * (Long{x} + 0.044715L * Long{x} * x * x);
   return static_cast<double>(Long{x} / (1 + std::exp(-2 * u)));
 }
+/// The derivatives of both.
+inline double gelu_slope(double x) {
+  const Long v = x, pi = std::acos(-1.0L);
+  return static_cast<double>(0.5L * std::erfc(-v / std::sqrt(2.0L)) +
+                             v * std::exp(-v * v / 2) / std::sqrt(2 * pi));
+}
+inline double gelu_tanh_slope(double x) {
+  const Long v = x, c = std::sqrt(2 / std::acos(-1.0L)), u = c * (v + 0.044715L * v * v * v),
+             half = 1 / (1 + std::exp(-2 * u));  // (1 + tanh u) / 2
+  return static_cast<double>(half + 2 * v * half * (1 - half) * c * (1 + 3 * 0.044715L * v * v));
+}
 inline double silu(double x) { return static_cast<double>(Long{x} / (1 + std::exp(-Long{x}))); }
 inline double softplus(double x, double beta = 1, double threshold = 20) {
   return x * beta > threshold ? x

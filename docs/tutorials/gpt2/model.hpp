@@ -79,7 +79,9 @@ struct Attention : nn::Module {
 struct Mlp : nn::Module {
   nn::Linear c_fc, c_proj;
   explicit Mlp(const Config& c) : c_fc(c.width, 4 * c.width), c_proj(4 * c.width, c.width) {}
-  Tensor operator()(const Tensor& x) const { return c_proj(gelu(c_fc(x), "tanh")); }
+  Tensor operator()(const Tensor& x) const {
+    return c_proj(linear_gelu(x, c_fc.weight, c_fc.bias, "tanh"));
+  }
   BRAID_FIELDS(c_fc, c_proj)
 };
 

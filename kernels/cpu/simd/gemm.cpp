@@ -6,6 +6,7 @@
 #include "cpu/gemm_library.hpp"
 #include "cpu/runtime/parallel.hpp"
 #include "cpu/simd/vec.hpp"
+#include "gemm_epilogue.hpp"
 #include "gemm_sums.hpp"
 
 namespace braid::cpu::BRAID_ISA {
@@ -136,9 +137,9 @@ void relu_rows_narrow(const GemmArgs& args, const GemmTile& tile, std::uint16_t 
     }
 }
 
-// Applies the activation to a tile that was just written.
+// Applies relu to a tile that was just written.
 void activate(const GemmArgs& args, const GemmTile& tile) {
-  if (args.activation == Activation::none) return;
+  if (args.epilogue != Epilogue::relu) return;
   switch (args.dtype) {
     case DType::float32: return relu_rows<float>(args, tile);
     case DType::float64: return relu_rows<double>(args, tile);
@@ -148,6 +149,15 @@ void activate(const GemmArgs& args, const GemmTile& tile) {
     default: return relu_rows<std::int64_t>(args, tile);
   }
 }
+
+// The kernels of an epilogue's pass.
+struct Kernels {
+  Stream& stream;
+  void unary(const UnaryArgs& args) const { BRAID_ISA::unary(args, stream); }
+  void binary(const BinaryArgs& args) const { BRAID_ISA::binary(args, stream); }
+  void copy(const CopyArgs& args) const { BRAID_ISA::copy(args, stream); }
+  void activation(const ActivationArgs& args) const { BRAID_ISA::activation(args, stream); }
+};
 
 }  // namespace
 
@@ -160,6 +170,10 @@ void gemm(const GemmArgs& args, Stream& stream) {
     GemmArgs empty = args;
     empty.a = empty.b = args.c;
     return gemm(empty, stream);
+  }
+  if (args.epilogue > Epilogue::relu) {  // the others take a pass of their own
+    gemm(without_epilogue(args), stream);
+    return run_epilogue(args, Kernels{stream});
   }
   if (args.sum_a != nullptr) reduce(row_sums_of_a(args), stream);
   const GemmWay way = choose_way(args);

@@ -1,10 +1,11 @@
 #pragma once
+#include "cuda/device/epilogue.cuh"
 #include "cuda/device/gemm_side.cuh"
 #include "cuda/device/loop.cuh"
 #include "cuda/device/row_sum.cuh"
 #include "cuda/device/run.cuh"
 
-// C = activation(op(A) op(B) (+ bias, + C)). A block computes a tile of C, a thread several 4 x 4
+// C = epilogue(op(A) op(B) (+ bias, + C)). A block computes a tile of C, a thread several 4 x 4
 // pieces of it. k advances in steps through stages of shared memory: while one step is multiplied,
 // cp.async or registers load the next ones.
 // Order   each element of C is one sum over its part of k, in order: the bits do not depend on m, n
@@ -24,8 +25,18 @@ template <class E> struct GemmParams {
   std::int64_t m, n, k, batch, lda, ldb, ldc, batch_a, batch_b, batch_c, splits, depth, first;
   std::int64_t batch_bias = 0;
   int row_tiles, column_tiles;
-  // packs: rows may be read and written in groups of four; of operands of 16 bits, in eights
-  bool accumulate, relu, packs_a, packs_b, packs_c, packs_partial;
+  T* other = nullptr;
+  Epilogue epilogue = Epilogue::none;
+  // packs: rows may be read and written in groups of four; of operands of 16 bits, in eights.
+  // packs_c: also those of `other`
+  bool accumulate, packs_a, packs_b, packs_c, packs_partial;
+
+  /// True for the epilogues that are more than a comparison.
+  [[nodiscard]] BRAID_DEVICE bool has_epilogue() const { return epilogue > Epilogue::relu; }
+  /// The element of `other` at the place of an element of C.
+  [[nodiscard]] BRAID_DEVICE T* other_at(const T* element) const {
+    return other == nullptr ? nullptr : other + (element - c);
+  }
 };
 
 /// The layout of a block's threads. The lanes of a warp form kLaneRows × kLaneColumns, and warps
@@ -67,7 +78,7 @@ BRAID_DEVICE void read_fours(A (&to)[N], const A* row, int at, int turn) {
   }
 }
 
-/// Finishes a sum: adds the bias or the old element, then applies the activation. Rounds once.
+/// Finishes a sum: adds the bias or the old element, then applies relu. Rounds once.
 template <class E>
 BRAID_DEVICE typename E::T finish(const GemmParams<E>& p, typename E::A sum, const typename E::T* c,
                                   const typename E::T* bias) {
@@ -75,14 +86,14 @@ BRAID_DEVICE typename E::T finish(const GemmParams<E>& p, typename E::A sum, con
   if (p.accumulate) sum += E::load(*c);
   else if (bias != nullptr) sum += E::load(*bias);
   if constexpr (E::kFloating) {
-    if (p.relu && sum <= A(0)) sum = A(0);  // a NaN stays
+    if (p.epilogue == Epilogue::relu && sum <= A(0)) sum = A(0);  // a NaN stays
   } else {
-    if (p.relu && static_cast<std::make_signed_t<A>>(sum) < 0) sum = A(0);
+    if (p.epilogue == Epilogue::relu && static_cast<std::make_signed_t<A>>(sum) < 0) sum = A(0);
   }
   return E::store(sum);
 }
 
-/// Stores four results of a row, of which `count` are in C.
+/// Stores four results of a row, of which `count` are in C, without has_epilogue().
 template <class E>
 BRAID_DEVICE void store_four(const GemmParams<E>& p, typename E::T* c, const typename E::A* sum,
                              const typename E::T* bias, std::int64_t count) {
@@ -98,6 +109,44 @@ BRAID_DEVICE void store_four(const GemmParams<E>& p, typename E::T* c, const typ
     for (int i = 0; i < 4; ++i)
       if (i < count) c[i] = finish<E>(p, sum[i], c + i, bias == nullptr ? nullptr : bias + i);
   }
+}
+
+/// Applies the epilogue to four results and stores them. pack: in one access.
+template <class E>
+BRAID_DEVICE void complete_four(const GemmParams<E>& p, typename E::T* c,
+                                Pack<typename E::T, 4> four, bool pack, std::int64_t count) {
+  apply_epilogue<E>(p.epilogue, four.v, p.other_at(c), pack, count);
+  if (pack) store_pack(c, four);
+  else
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (i < count) c[i] = four.v[i];
+}
+
+/// store_four with any epilogue.
+template <class E>
+BRAID_DEVICE void finish_four(const GemmParams<E>& p, typename E::T* c, const typename E::A* sum,
+                              const typename E::T* bias, std::int64_t count) {
+  if (!p.has_epilogue()) return store_four<E>(p, c, sum, bias, count);
+  const bool pack = p.packs_c && count >= 4;
+  Pack<typename E::T, 4> four{};
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (i < count) four.v[i] = finish<E>(p, sum[i], c + i, bias == nullptr ? nullptr : bias + i);
+  complete_four<E>(p, c, four, pack, count);
+}
+
+/// Applies the epilogue to four results that this thread has stored.
+template <class E>
+BRAID_DEVICE void finish_in_place(const GemmParams<E>& p, typename E::T* c, std::int64_t count) {
+  const bool pack = p.packs_c && count >= 4;
+  Pack<typename E::T, 4> four{};
+  if (pack) four = load_pack<4>(c);
+  else
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (i < count) four.v[i] = c[i];
+  complete_four<E>(p, c, four, pack, count);
 }
 
 /// Stores four sums over a part of k.
@@ -267,6 +316,26 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
       else
         store_four<E>(p, c + at, sum[i] + j, bias == nullptr ? nullptr : bias + right,
                       left_columns - right);
+    }
+  }
+  if (partial != nullptr || !p.has_epilogue()) return;
+  // In a loop that is not unrolled, over what this thread has just written: the sums, which are in
+  // registers, would need a copy of the epilogue for each.
+  constexpr int across = Tile::kThreadColumns / 4;
+#pragma unroll 1
+  for (int piece = 0; piece < Tile::kThreadRows * across; ++piece) {
+    const int i = piece / across, down = i / 4 * row_apart + i % 4,
+              right = piece % across * column_apart;
+    if constexpr (E::kFloating) {
+      if (down >= left_rows || right >= left_columns) continue;
+      finish_in_place<E>(p, c + down * ld + right, left_columns - right);
+    } else {  // computed again: ptxas spills the positions of integers
+      const GemmItem again = kept[0];
+      const std::int64_t at_row = again.row_of(Tile::kRows) + row + down,
+                         at_column = again.column_of(Tile::kColumns) + column + right;
+      if (at_row >= p.m || at_column >= p.n) continue;
+      finish_in_place<E>(p, p.c + again.matrix * p.batch_c + at_row * p.ldc + at_column,
+                         p.n - at_column);
     }
   }
 }

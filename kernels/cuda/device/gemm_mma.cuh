@@ -30,11 +30,12 @@ struct MmaTile {
   // A line of the results that a warp rearranges. The eight elements of padding make the banks of
   // its rows differ.
   static constexpr int kResultLine = WarpColumns + 8;
-  static constexpr std::size_t kShared = std::size_t{Stages} * (Rows + Columns) * Depth * 2;
+  static constexpr std::size_t kOperands = std::size_t{Stages} * (Rows + Columns) * Depth * 2,
+                               kResults = std::size_t{kBlock} / 32 * WarpRows * kResultLine * 4;
+  static constexpr std::size_t kShared = kOperands > kResults ? kOperands : kResults;
   static_assert(Rows % WarpRows == 0 && Columns % WarpColumns == 0 && WarpRows % 16 == 0 &&
                 WarpColumns % 32 == 0 && Depth % 16 == 0 && kBlock >= Rows &&
                 (Stages & (Stages - 1)) == 0);
-  static_assert(std::size_t{kBlock} / 32 * 16 * kResultLine * sizeof(float) <= kShared);
 };
 
 /// A tile of float32 that is multiplied as TF32. Numbers of two parts are summed over 16 of k, and
@@ -43,41 +44,45 @@ template <int Rows, int Columns, int Depth, int Stages, int WarpRows, int WarpCo
           int MinBlocks, int Parts>
 struct Tf32Tile : MmaTile<Rows, Columns, Depth, Stages, WarpRows, WarpColumns, Aligned, MinBlocks> {
   static constexpr int kParts = Parts, kPromoted = Parts > 1 ? 16 / Depth : 0;
-  static constexpr std::size_t kShared = std::size_t{Stages} * (Rows + Columns) * Depth * 4;
+  static constexpr std::size_t kOperands = std::size_t{Stages} * (Rows + Columns) * Depth * 4;
+  static constexpr std::size_t kShared =
+      kOperands > Tf32Tile::kResults ? kOperands : Tf32Tile::kResults;
 };
 
-/// Stores 16 rows of a warp's results, of which the first is at row i and column j of the matrix.
-/// A thread's own elements are two neighbours; through shared memory (`line`) it gets four, and the
-/// lanes of a warp whole sectors of a row.
-template <class E, class Tile, int N>
-BRAID_DEVICE void store_rows(const GemmParams<E>& p, const GemmItem& item, const float (&sum)[N][4],
-                             float* line, std::int64_t i, std::int64_t j) {
+/// Stores a warp's results, of which the first is at row i and column j of the matrix. A thread's
+/// own elements are two neighbours; through shared memory (`lines`) it gets four, and the lanes of
+/// a warp whole sectors of a row. The loop that stores is not unrolled: it has the epilogue once.
+template <class E, class Tile, int M, int N>
+BRAID_DEVICE void store_results(const GemmParams<E>& p, const GemmItem& item,
+                                const float (&sum)[M][N][4], float* lines, std::int64_t i,
+                                std::int64_t j) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-  for (int n = 0; n < N; ++n) {
-    float* const to = line + lane / 4 * Tile::kResultLine + n * 8 + lane % 4 * 2;
-    store_pack(to, Pack<float, 2>{sum[n][0], sum[n][1]});                          // results
-    store_pack(to + 8 * Tile::kResultLine, Pack<float, 2>{sum[n][2], sum[n][3]});  // below
-  }
-  __syncwarp();
-  for (int row = lane / 8; row < 16 && i + row < p.m; row += 4) {
+  for (int m = 0; m < M; ++m)
 #pragma unroll
-    for (int column = lane % 8 * 4; column < N * 8; column += 32) {
-      const std::int64_t left = p.n - j - column;
-      if (left <= 0) break;
-      const auto four = load_pack<4>(line + row * Tile::kResultLine + column);
-      if (p.partial != nullptr)
-        store_part<E>(
-            p,
-            p.partial + ((item.split * p.batch + item.matrix) * p.m + i + row) * p.n + j + column,
-            four.v, left);
-      else
-        store_four<E>(
-            p, p.c + item.matrix * p.batch_c + (i + row) * p.ldc + j + column, four.v,
-            p.bias == nullptr ? nullptr : p.bias + item.matrix * p.batch_bias + j + column, left);
+    for (int n = 0; n < N; ++n) {
+      float* const to = lines + (m * 16 + lane / 4) * Tile::kResultLine + n * 8 + lane % 4 * 2;
+      store_pack(to, Pack<float, 2>{sum[m][n][0], sum[m][n][1]});  // results
+      store_pack(to + 8 * Tile::kResultLine, Pack<float, 2>{sum[m][n][2], sum[m][n][3]});  // below
     }
+  __syncwarp();
+  constexpr int across = N * 2;  // fours in a row
+#pragma unroll 1
+  for (int at = lane; at < M * 16 * across; at += 32) {
+    const int row = at / across, column = at % across * 4;
+    const std::int64_t left = p.n - j - column;
+    if (i + row >= p.m) break;
+    if (left <= 0) continue;
+    const auto four = load_pack<4>(lines + row * Tile::kResultLine + column);
+    if (p.partial != nullptr)
+      store_part<E>(
+          p, p.partial + ((item.split * p.batch + item.matrix) * p.m + i + row) * p.n + j + column,
+          four.v, left);
+    else
+      finish_four<E>(p, p.c + item.matrix * p.batch_c + (i + row) * p.ldc + j + column, four.v,
+                     p.bias == nullptr ? nullptr : p.bias + item.matrix * p.batch_bias + j + column,
+                     left);
   }
-  __syncwarp();  // the next rows are written over these
 }
 
 /// Computes a block's tile. A layout is what a side needs to find its elements: the leading dim of
@@ -167,10 +172,9 @@ BRAID_DEVICE void mma_block(const GemmParams<E>& p, const LayoutA& layout_a,
     else p.sum_a[i0 + thread] = E::store(row_sum.value());
   }
   __syncthreads();  // from here on, the results are in the memory of the operands
-  float* const line = reinterpret_cast<float*>(shared) + warp * (16 * Tile::kResultLine);
-#pragma unroll
-  for (int i = 0; i < rows; ++i)
-    store_rows<E, Tile>(p, item, sum[i], line, i0 + row + i * 16, j0 + column);
+  store_results<E, Tile>(
+      p, item, sum, reinterpret_cast<float*>(shared) + warp * (Tile::kWarpRows * Tile::kResultLine),
+      i0 + row, j0 + column);
 }
 
 /// The product of two matrices.

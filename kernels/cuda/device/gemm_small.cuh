@@ -28,7 +28,9 @@ template <class E, bool ta, bool tb> BRAID_DEVICE void gemm_tiny_block(const Gem
         for (int step = 0; step < k; ++step, a += a_step, b += b_step)
           sum += E::load(*a) * E::load(*b);
         typename E::T* const c = p.c + matrix * p.batch_c + i * p.ldc + j;
-        *c = finish<E>(p, sum, c, p.bias == nullptr ? nullptr : p.bias + j);
+        typename E::T one[1] = {finish<E>(p, sum, c, p.bias == nullptr ? nullptr : p.bias + j)};
+        if (p.has_epilogue()) apply_epilogue<E>(p.epilogue, one, p.other_at(c), true, 1);
+        *c = one[0];
       } else if constexpr (E::kFloating) {
         const int i = e - elements;
         RowSum<A> sum{};
@@ -85,8 +87,13 @@ BRAID_DEVICE void join_elements(const GemmParams<E>& p, std::int64_t e, const Di
   typename E::T* const c = p.c + matrix * p.batch_c + i * p.ldc + j;
   const typename E::T* const bias =
       p.bias == nullptr ? nullptr : p.bias + matrix * p.batch_bias + j;
-  if constexpr (Width == 4) store_four<E>(p, c, sum.v, bias, 4);
-  else *c = finish<E>(p, sum.v[0], c, bias);
+  if constexpr (Width == 4) {
+    finish_four<E>(p, c, sum.v, bias, 4);
+  } else {
+    typename E::T one[1] = {finish<E>(p, sum.v[0], c, bias)};
+    if (p.has_epilogue()) apply_epilogue<E>(p.epilogue, one, p.other_at(c), true, 1);
+    *c = one[0];
+  }
 }
 
 /// The second pass over a split product. Rows whose length is a multiple of 4 are processed in
@@ -149,11 +156,13 @@ template <class E> GemmParams<E> gemm_params(const GemmArgs& args, const GemmPla
           .first = 0,
           .row_tiles = 0,
           .column_tiles = 0,
+          .other = static_cast<T*>(args.other),
+          .epilogue = args.epilogue,
           .accumulate = args.accumulate,
-          .relu = args.activation == Activation::relu,
           .packs_a = packs.template operator()<eight>(args.a, args.lda, args.batch_a),
           .packs_b = packs.template operator()<eight>(args.b, args.ldb, args.batch_b),
-          .packs_c = packs.template operator()<4>(args.c, args.ldc, args.batch_c),
+          .packs_c = packs.template operator()<4>(args.c, args.ldc, args.batch_c) &&
+                     is_aligned<4>(static_cast<const T*>(args.other)),
           .packs_partial = args.n % 4 == 0};
 }
 

@@ -97,7 +97,7 @@ struct InferenceMode : GradMode {
 };
 
 /// What a gradient function returns: one tensor for each input, undefined if there is no gradient.
-/// Up to three are stored inline, more on the heap.
+/// Up to four are stored inline, more on the heap.
 class Grads {
  public:
   Grads() noexcept = default;
@@ -105,7 +105,7 @@ class Grads {
     for (const Tensor& t : list) push_back(t);
   }
   template <std::same_as<Tensor>... T>
-    requires(sizeof...(T) >= 1 && sizeof...(T) <= 3)
+    requires(sizeof...(T) >= 1 && sizeof...(T) <= 4)
   Grads(T&&... t) noexcept {  // moves: no reference count on the hot path
     ((inline_[size_++] = std::move(t)), ...);
   }
@@ -122,13 +122,14 @@ class Grads {
 
  private:
   std::size_t size_ = 0;
-  std::array<Tensor, 3> inline_;
+  std::array<Tensor, 4> inline_;
   std::vector<Tensor> many_;
 };
 
 namespace autograd {
 
 class Engine;
+struct Derivative;
 
 /// The destination of a gradient: output `output_nr` of a node, or a leaf, or nothing.
 struct Edge {
@@ -148,6 +149,10 @@ class Node : public RefCounted {
   /// Frees the saved tensors; a later backward throws AutogradError. A node that saved nothing
   /// stays usable.
   virtual void forget() noexcept = 0;
+  /// True if backward is, or begins with, a product with the derivative of an activation, which the
+  /// engine may leave to the op that computes the gradient (core/autograd/derivative.hpp). Then it
+  /// sets `to`.
+  virtual bool derivative(Derivative& /*to*/) const { return false; }
   [[nodiscard]] const char* name() const noexcept { return name_; }
   /// The device on which backward runs.
   [[nodiscard]] Device device() const noexcept { return device_; }
@@ -181,7 +186,7 @@ class Node : public RefCounted {
  private:
   friend class Engine;
   bool hooked_ = false, prioritized_ = false;
-  static constexpr std::size_t kInlineEdges = 3;
+  static constexpr std::size_t kInlineEdges = 4;
   const char* name_;
   const Origin* origin_ = nullptr;
   std::uint64_t depth_ = 0;
@@ -281,6 +286,10 @@ template <class F> class NodeOf final : public autograd::Node {
     if constexpr (std::is_trivially_destructible_v<F>) return;
     function_.reset();
     released_ = true;
+  }
+  bool derivative(autograd::Derivative& to) const override {
+    if constexpr (requires { &F::derivative; }) return function_ && function_->derivative(to);
+    else return false;
   }
   static void* operator new(std::size_t bytes) { return pool_allocate(bytes); }
   static void operator delete(void* p, std::size_t bytes) noexcept { pool_release(p, bytes); }

@@ -7,6 +7,7 @@
 
 #include <braid/core/check_model.hpp>
 #include <braid/nn/any_module.hpp>
+#include <braid/nn/internal/fused.hpp>
 #include <braid/nn/layer.hpp>
 #include <braid/nn/parameter_dict.hpp>
 
@@ -40,7 +41,7 @@ template <class Layers, std::size_t I, class... X> constexpr auto wrong_call() {
 
 /// Applies layers in sequence. Takes the arguments of the first layer. The fields are named 0, 1,
 /// …; layer i is `std::get<i>(model.layers)`. `Sequential{Sequential{…}}` is the inner one, because
-/// C++ copies it.
+/// C++ copies it. A Linear and the ReLU or GELU after it are one kernel, with the same bits.
 ///
 ///     nn::Sequential model{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10)};
 template <class... L> struct Sequential : Module {
@@ -85,8 +86,22 @@ template <class... L> struct Sequential : Module {
 
  private:
   template <std::size_t I, class... X> auto run(const X&... x) const {
-    if constexpr (I == sizeof...(L)) return (x, ...);
-    else return run<I + 1>(std::get<I>(layers)(x...));
+    if constexpr (I == sizeof...(L)) {
+      return (x, ...);
+    } else {
+      if constexpr (fuses<I>() && sizeof...(X) == 1) {
+        const auto& [first, second] = std::tie(std::get<I>(layers), std::get<I + 1>(layers));
+        if (detail::may_fuse(first, second))
+          return run<I + 2>(detail::call_fused(first, second, x...));
+      }
+      return run<I + 1>(std::get<I>(layers)(x...));
+    }
+  }
+  template <std::size_t I> static constexpr bool fuses() {
+    if constexpr (I + 1 < sizeof...(L))
+      return detail::Fusible<std::tuple_element_t<I, std::tuple<L...>>,
+                             std::tuple_element_t<I + 1, std::tuple<L...>>>;
+    else return false;
   }
 };
 template <class... L> Sequential(L...) -> Sequential<L...>;

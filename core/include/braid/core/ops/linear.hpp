@@ -1,4 +1,6 @@
 #pragma once
+#include <string_view>
+
 #include <braid/core/ops/matmul.hpp>
 
 namespace braid {
@@ -17,5 +19,26 @@ namespace braid {
 /// Gradient  that of linear; dy counts as 0 except where y > 0
 /// Throws    as linear
 [[nodiscard]] Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
+/// Returns gelu(linear(x, weight, bias), approximate), computed in one pass. The gradient needs the
+/// result of linear, which the same pass writes.
+///
+/// Shapes    as linear; floating point only
+/// Gradient  that of linear for dy gelu'(linear(x, weight, bias))
+/// Throws    as linear; DTypeError for integers; ArgumentError unless approximate is "none" or
+///           "tanh"
+[[nodiscard]] Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                 std::string_view approximate = "none");
+
+/// Returns linear(x, weight, bias) + residual, computed in one pass, as at the end of a residual
+/// block. bias may be undefined.
+///
+///     const Tensor h = linear_add(y, w, bias, x);  // x + linear(y, w, bias)
+///
+/// Shapes    as linear; residual as the result
+/// Gradient  that of linear; dresidual = dy
+/// Throws    as linear; also for the residual
+[[nodiscard]] Tensor linear_add(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                const Tensor& residual);
 
 }  // namespace braid

@@ -6,17 +6,32 @@
 // Arguments of the matrix products.
 namespace braid {
 
-/// The function that a product applies to its result.
-enum class Activation : std::uint8_t { none, relu };
+/// What a product does with its result z, after z is rounded to the dtype. o is an element of
+/// GemmArgs::other.
+enum class Epilogue : std::uint8_t {
+  none,
+  relu,                // max(z, 0)
+  gelu,                // gelu(z), and o = z unless other is null
+  gelu_tanh,           // the same with the approximation by tanh
+  add,                 // z + o
+  relu_backward,       // o <= 0 ? 0 : z
+  gelu_backward,       // z gelu'(o)
+  gelu_tanh_backward,  // the same with the approximation by tanh
+};
+[[nodiscard]] constexpr bool is_gelu(Epilogue e) noexcept {
+  return e == Epilogue::gelu || e == Epilogue::gelu_tanh;
+}
 
-/// C[batch] = activation(op(A) op(B) (+ bias)), with op(A) [m, k], op(B) [k, n] and C [m, n],
+/// C[batch] = epilogue(op(A) op(B) (+ bias)), with op(A) [m, k], op(B) [k, n] and C [m, n],
 /// row-major with leading dimensions.
 /// ta, tb       A is stored as [k, m]; B is stored as [n, k].
-/// accumulate   C = activation(C + …).
+/// accumulate   C = epilogue(C + …).
 /// bias         n numbers, added to every row; may be null; not together with accumulate.
 /// sum_a        m contiguous numbers, may be null: set (not accumulated) to the sums of op(A)'s
 ///              rows, in a fixed order. With dW = dyᵀ x they are db. Only for floating point and
 ///              batch 1.
+/// other        a matrix for each of C, with C's leading dimension and batch stride, that the
+///              epilogue reads or writes. Those of gelu are for floating point only.
 /// k == 0 gives zeros (or bias). Nothing is done if m, n or batch is 0. Batch strides are in
 /// elements; a stride of 0 repeats. Dtypes: float32, float64, int32, int64; float16 and bfloat16
 /// accumulate in float32.
@@ -31,8 +46,9 @@ struct GemmArgs {
   void* c;
   std::int64_t ldc, batch_c;
   const void* bias;
-  Activation activation = Activation::none;
+  Epilogue epilogue = Epilogue::none;
   void* sum_a = nullptr;
+  void* other = nullptr;
 };
 
 /// Two products of one dtype that do not depend on each other, as in the backward of a linear
