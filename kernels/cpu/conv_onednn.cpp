@@ -3,8 +3,8 @@
 #if defined(BRAID_WITH_ONEDNN)
 
 #include <algorithm>
-#include <array>
 #include <memory>
+#include <vector>
 
 #include <braid/core/error.hpp>
 
@@ -136,7 +136,9 @@ struct Convolution {
 // A thread's primitives; a new one replaces the oldest.
 struct Primitives {
   dnnl::stream stream{engine()};
-  std::array<std::unique_ptr<Convolution>, kPrimitives> kept;
+  // not in the object: a library that is opened late has little room for thread-local memory
+  std::vector<std::unique_ptr<Convolution>> kept =
+      std::vector<std::unique_ptr<Convolution>>(kPrimitives);
   std::size_t used = 0, next = 0;
   ~Primitives() { t_closed = true; }
 

@@ -2,10 +2,10 @@
 
 #if defined(BRAID_WITH_ONEDNN)
 
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include <braid/core/error.hpp>
 
@@ -44,7 +44,8 @@ struct Matmul {
 // A thread's primitives, found by shape; a new one replaces the oldest.
 struct Primitives {
   dnnl::stream stream{engine()};
-  std::array<std::unique_ptr<Matmul>, kPrimitives> kept;
+  // not in the object: a library that is opened late has little room for thread-local memory
+  std::vector<std::unique_ptr<Matmul>> kept = std::vector<std::unique_ptr<Matmul>>(kPrimitives);
   std::size_t used = 0, next = 0;
   Matmul* last = nullptr;
   ~Primitives() { t_closed = true; }
