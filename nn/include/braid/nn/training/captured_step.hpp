@@ -177,14 +177,16 @@ template <class F> class CapturedStep {
 ///           uses an optimizer without a kernel (Adadelta); then nothing was computed, and
 ///           gradients, step counts and the random generator are as before. What the step throws
 ///
-///     auto step = training::captured_step([&](const Batch& batch) {
+///     nn::Linear net(5, 2);
+///     optim::SGD optimizer(parameters(net), {.lr = 0.1});
+///     auto step = training::captured_step([&](const std::pair<Tensor, Tensor>& batch) {
 ///       optimizer.zero_grad();
-///       const Tensor loss = cross_entropy(model(batch.image), batch.label);
+///       const Tensor loss = mse_loss(net(batch.first), batch.second);
 ///       loss.backward();
 ///       optimizer.step();
 ///       return loss;
 ///     });
-///     for (const Batch& batch : loader) step(batch);
+///     for (int i = 0; i < 10; ++i) step(std::pair{randn({30, 5}), randn({30, 2})});
 template <class F>
 [[nodiscard]] CapturedStep<std::decay_t<F>> captured_step(F&& step,
                                                           const CapturedStepOptions& options = {}) {
