@@ -204,13 +204,13 @@ TEST_CASE("attention: groups of heads give the bits of repeated keys", "[attenti
       const std::vector<Tensor> g = pulled(y, {q, k, v}, dy, false),
                                 of_wide = pulled(want, {q, k, v}, dy, false);
       if (fused) CHECK_SAME_BITS(g[0], of_wide[0]);
-      for (const std::size_t i : {0, 1, 2}) {
+      for (std::size_t i = 0; i < 3; ++i) {
         INFO("gradient " << i);
         CHECK_CLOSE(g[i], of_wide[i], near);
       }
       if (t != DType::float64) continue;
       const std::vector<Tensor> recorded = pulled(run(true), {q, k, v}, dy, true);
-      for (const std::size_t i : {0, 1, 2}) CHECK_CLOSE(recorded[i].detach(), g[i], near);
+      for (std::size_t i = 0; i < 3; ++i) CHECK_CLOSE(recorded[i].detach(), g[i], near);
     }
 }
 
