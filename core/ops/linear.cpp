@@ -47,6 +47,17 @@ Tensor rows_of(const Tensor& x) {
   return x.reshape({leading.numel(), last});
 }
 
+/// True if rows_of(x) is a view.
+bool has_rows(const Tensor& x) {
+  std::int64_t next = 0;  // the stride of the dim outside of those before
+  for (int d = x.dim() - 2; d >= 0; --d) {
+    if (x.shape()[d] == 1) continue;
+    if (next != 0 && x.strides()[d] != next) return false;
+    next = x.strides()[d] * x.shape()[d];
+  }
+  return true;
+}
+
 /// The backward of y = epilogue(z), z = x wᵀ + b. `kept` is y for relu, and z for gelu, which also
 /// needs b if its gradient is recorded.
 struct LinearGradient {
@@ -54,7 +65,7 @@ struct LinearGradient {
   SavedTensor x, weight, bias, kept;
 
   Grads operator()(const Tensor& dy, Needs needs) const {
-    Grads grads = of_linear(rows_of(gradient_of_z(dy)), needs);
+    Grads grads = of_linear(rows_of(gradient_of_z(dy)), dy.shape(), needs);
     if (epilogue == Epilogue::add) grads.push_back(dy);
     return grads;
   }
@@ -82,15 +93,18 @@ struct LinearGradient {
 
   /// One pass over dz computes dW and db. dx and dW are computed together, unless they have to be
   /// differentiated again. dx includes the derivative of the activation before, if it can.
-  [[nodiscard]] Grads of_linear(const Tensor& dz, Needs needs) const {
-    Tensor input, matrix, w;
-    if (needs[0]) w = weight.get();
-    if (needs[0] || needs[1]) input = x.get();
-    if (needs[1]) matrix = rows_of(input);
+  /// shape: that of y.
+  [[nodiscard]] Grads of_linear(const Tensor& dz, Shape shape, Needs needs) const {
+    Tensor matrix, w;
+    if (needs[0]) {
+      w = weight.get();
+      shape[shape.rank() - 1] = w.shape()[1];  // of dx
+    }
+    if (needs[1]) matrix = rows_of(x.get());
     Tensor dx, dw, db;
     const bool sums = needs[1] && needs[2] && dz.shape()[1] > 0 && matrix.shape()[1] > 0;
     if (needs_grad({dz, matrix, w})) {
-      if (needs[0]) dx = ops::recorded_product(dz, false, w, false).reshape(input.shape());
+      if (needs[0]) dx = ops::recorded_product(dz, false, w, false).reshape(shape);
       if (sums) std::tie(dw, db) = weight_and_bias_grads(dz, matrix);
       else if (needs[1]) dw = ops::recorded_product(dz, true, matrix, false);
     } else {
@@ -103,7 +117,7 @@ struct LinearGradient {
           of_x->then(before.epilogue, before.saved);
           autograd::derivative_was_applied(0);
         }
-        dx = of_x->result(input.shape());
+        dx = of_x->result(shape);
       }
       if (needs[1]) {
         of_weight.emplace("linear_backward", dz, true, matrix, false, Tensor(), sums);
@@ -125,7 +139,7 @@ struct LinearGradient {
 /// Computes y = epilogue(x wᵀ + b) for x of any rank, whose operands are checked. Recorded.
 Tensor linear_rows(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias,
                    Epilogue epilogue, const Tensor& residual) {
-  const Tensor x = input.dim() == 2 ? input : input.contiguous();
+  const Tensor x = has_rows(input) ? input : input.contiguous();
   const bool recorded = needs_grad({x, weight, bias, residual});
   Shape shape = x.shape();
   shape[x.dim() - 1] = weight.shape()[0];

@@ -84,6 +84,39 @@ TEST_CASE("linear: gradients of many rows; leading dims are rows", "[linear][gra
   CHECK(h[0].shape() == cube.shape());
 }
 
+TEST_CASE("linear: the gradient of x with frozen weights does not need x", "[linear][gradients]") {
+  for (const Sizes& sizes : {Sizes{4, 3}, {2, 2, 3}}) {
+    const Tensor x = random_tensor(sizes, DType::float64).requires_grad_(),
+                 w = random_tensor({5, 3}, DType::float64);
+    const Tensor y = linear(x, w), z = linear_relu(x, w);
+    {
+      const NoGrad guard;
+      x.add_(1);
+    }
+    y.sum().backward();
+    CHECK_CLOSE(x.grad(), w.sum({0}).expand(x.shape()), tolerance(DType::float64));
+    CHECK_NOTHROW(z.sum().backward());
+  }
+}
+
+TEST_CASE("linear: copies x only where its rows have no common stride", "[linear]") {
+  const Tensor wide = random_tensor({4, 6, 3, 40}), w = random_tensor({16, 40});
+  const auto allocations = [&](const Tensor& x) {
+    const Tensor weight = w.narrow(1, 0, x.size(-1));
+    const std::uint64_t before = memory_stats(here()).allocations;
+    const Tensor y = linear(x, weight);
+    const std::uint64_t made = memory_stats(here()).allocations - before;
+    CHECK_CLOSE(y, linear(x.contiguous(), weight), tolerance(DType::float32));
+    return made;
+  };
+  CHECK(allocations(wide) == 1);
+  CHECK(allocations(wide.narrow(-1, 8, 24)) == 1);  // as queries, keys and values of one product
+  CHECK(allocations(wide.select(1, 2)) == 2);
+  CHECK(allocations(wide.narrow(1, 2, 1)) == 2);
+  CHECK(allocations(wide.narrow(0, 1, 1).narrow(1, 2, 1)) == 1);  // dims of 1 do not count
+  CHECK(allocations(wide.transpose(0, 1)) == 2);
+}
+
 TEST_CASE("linear: weight and bias gradients from one pass can be differentiated again",
           "[linear][gradients]") {
   // With fixed p, q: s = <p, dw> + <q, db> where dw = dyᵀ x and db = Σ_rows dy, so ds/d(dy) = x pᵀ
