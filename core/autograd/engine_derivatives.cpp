@@ -20,7 +20,7 @@ bool Engine::derivative_of_input(const Node& node, std::uint32_t i, Derivative& 
   try {
     const detail::RunningNode running(task.node);
     return task.node->derivative(to);
-  } catch (const Error&) {
+  } catch (const AutogradError&) {
     return false;  // that node's backward throws it again, with its own name
   }
 }

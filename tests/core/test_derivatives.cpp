@@ -306,4 +306,18 @@ TEST_CASE("derivatives: of an activation whose input is not contiguous",
   }
 }
 
+TEST_CASE("derivatives: an error of what computes them again is not lost",
+          "[autograd][derivatives]") {
+  const Tensor x = random_tensor({5, 6}).requires_grad_(), v = random_tensor({3, 6});
+  int runs = 0;
+  const Tensor h = checkpoint(
+      [&](const Tensor& t) {
+        if (++runs == 2) throw DeviceError("only once");
+        return gelu(t);
+      },
+      x);
+  const Tensor loss = linear(h, v).sum();
+  CHECK_THROWS_AS(loss.backward(), DeviceError);
+}
+
 }  // namespace braid::test::on_device
