@@ -33,10 +33,11 @@ template <class L> Tensor hidden(const L& layer, const Tensor& x) {
   const bool relu = layer.activation == TransformerActivation::relu;
   if (detail::observed(layer.linear1))
     return relu ? braid::relu(layer.linear1(x)) : gelu(layer.linear1(x));
-  static const ReLU kRelu;
-  static const GELU kGelu;
-  return relu ? detail::call_fused(layer.linear1, kRelu, x)
-              : detail::call_fused(layer.linear1, kGelu, x);
+  const auto fused = [&] {
+    const Linear& l = layer.linear1;
+    return relu ? linear_relu(x, l.weight, l.bias) : linear_gelu(x, l.weight, l.bias);
+  };
+  return detail::call(layer.linear1, fused, x);
 }
 
 /// residual + last(linear2(dropout(activation(linear1(x))))).

@@ -41,7 +41,7 @@ template <class Layers, std::size_t I, class... X> constexpr auto wrong_call() {
 
 /// Applies layers in sequence. Takes the arguments of the first layer. The fields are named 0, 1,
 /// …; layer i is `std::get<i>(model.layers)`. `Sequential{Sequential{…}}` is the inner one, because
-/// C++ copies it. A Linear and the ReLU or GELU after it are one kernel, with the same bits.
+/// C++ copies it. A Linear and the ReLU or GELU after it are one op, with the same bits.
 ///
 ///     nn::Sequential model{nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10)};
 template <class... L> struct Sequential : Module {

@@ -20,8 +20,8 @@ namespace braid {
 /// Throws    as linear
 [[nodiscard]] Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
-/// Returns gelu(linear(x, weight, bias), approximate), computed in one pass. The gradient needs the
-/// result of linear, which the same pass writes.
+/// Returns gelu(linear(x, weight, bias), approximate), as one op: one pass where Braid's own kernels
+/// compute it on CUDA. The gradient needs the result of linear, which the same pass writes.
 ///
 /// Shapes    as linear; floating point only
 /// Gradient  that of linear for dy gelu'(linear(x, weight, bias))
@@ -30,8 +30,8 @@ namespace braid {
 [[nodiscard]] Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                  std::string_view approximate = "none");
 
-/// Returns linear(x, weight, bias) + residual, computed in one pass, as at the end of a residual
-/// block. bias may be undefined.
+/// Returns linear(x, weight, bias) + residual, as at the end of a residual block, as one op: one
+/// pass where Braid's own kernels compute it on CUDA. bias may be undefined.
 ///
 ///     const Tensor h = linear_add(y, w, bias, x);  // x + linear(y, w, bias)
 ///
