@@ -93,13 +93,14 @@ struct ConvEngine {
 namespace {
 
 /// k of the matrix product that a convolution is.
-std::int64_t deep(const ConvShape& s, std::int64_t channels) {
-  return s.kernel[0] * s.kernel[1] * channels / s.groups;
+std::int64_t depth_of(const ConvArgs& args) {
+  return depth_of(unfold_input(args.shape, args.x, size_of(args.dtype)));
 }
-std::int64_t depth_of(const ConvArgs& args) { return deep(args.shape, args.shape.in); }
-std::int64_t depth_of(const ConvDataArgs& args) { return deep(args.shape, args.shape.out); }
+std::int64_t depth_of(const ConvDataArgs& args) {
+  return depth_of(unfold_output(args.shape, args.dy, size_of(args.dtype)));
+}
 std::int64_t depth_of(const ConvWeightArgs& args) {
-  return args.shape.n * args.shape.out_size[0] * args.shape.out_size[1];
+  return args.shape.n * places_of(unfold_input(args.shape, args.x, size_of(args.dtype)));
 }
 
 }  // namespace

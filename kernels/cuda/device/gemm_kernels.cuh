@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(Tile::kBlock, (kBlocksHeld<E, Tile>))
 /// choose 128 registers and spill.
 template <class Tile>
 inline constexpr int kBothHeld = [] {
-  if constexpr (requires { Tile::kPromoted; }) return Tile::kPromoted > 0 ? 3 : 0;
+  if constexpr (requires { Tile::kParts; }) return Tile::kParts > 1 ? 3 : 0;
   else return 0;
 }();
 template <class E, class Tile>

@@ -23,8 +23,7 @@ struct MmaTile {
   static constexpr int kRows = Rows, kColumns = Columns, kDepth = Depth, kStages = Stages,
                        kWarpRows = WarpRows, kWarpColumns = WarpColumns, kMinBlocks = MinBlocks;
   static constexpr bool kAligned = Aligned;
-  static constexpr int kParts = 1;     // of a number, see Fragment
-  static constexpr int kPromoted = 0;  // steps that are summed before the sum is added to others
+  static constexpr int kParts = 1;  // of a number, see Fragment
   static constexpr int kWarpsAcross = Columns / WarpColumns;
   static constexpr int kBlock = Rows / WarpRows * kWarpsAcross * 32;
   // A line of the results that a warp rearranges. The eight elements of padding make the banks of
@@ -38,12 +37,13 @@ struct MmaTile {
                 (Stages & (Stages - 1)) == 0);
 };
 
-/// A tile of float32 that is multiplied as TF32. Numbers of two parts are summed over 16 of k, and
-/// these sums are added in float32: a tensor core cuts off what it adds.
+/// A tile of float32 that is multiplied as TF32. Numbers of two parts are summed over a step, 16 of
+/// k, and these sums are added in float32: a tensor core cuts off what it adds.
 template <int Rows, int Columns, int Depth, int Stages, int WarpRows, int WarpColumns, bool Aligned,
           int MinBlocks, int Parts>
 struct Tf32Tile : MmaTile<Rows, Columns, Depth, Stages, WarpRows, WarpColumns, Aligned, MinBlocks> {
-  static constexpr int kParts = Parts, kPromoted = Parts > 1 ? 16 / Depth : 0;
+  static constexpr int kParts = Parts;
+  static_assert(Depth == 16);
   static constexpr std::size_t kOperands = std::size_t{Stages} * (Rows + Columns) * Depth * 4;
   static constexpr std::size_t kShared =
       kOperands > Tf32Tile::kResults ? kOperands : Tf32Tile::kResults;
@@ -122,7 +122,7 @@ BRAID_DEVICE void mma_block(const GemmParams<E>& p, const LayoutA& layout_a,
 
   const bool sums = p.sum_a != nullptr && item.column == 0 && thread < Tile::kRows;
   RowSum<float> row_sum{};
-  constexpr bool promotes = Tile::kPromoted > 0;
+  constexpr bool promotes = Tile::kParts > 1;
   float sum[rows][columns][4] = {}, recent[promotes ? rows : 1][columns][4] = {};
   const auto promote = [&] {
 #pragma unroll
@@ -158,15 +158,13 @@ BRAID_DEVICE void mma_block(const GemmParams<E>& p, const LayoutA& layout_a,
           else multiply_parts<E>(sum[i][j], x[i], y[j / 2], j % 2);
         }
     }
-    if constexpr (promotes)
-      if (step % Tile::kPromoted == Tile::kPromoted - 1) promote();
+    if constexpr (promotes) promote();
     if (sums) {
       for (int k = 0; k < Tile::kDepth; k += kRowGroup)
         row_sum.add(tree_sum<kRowGroup, float>(
             [&](int g) { return E::load(SideA::element(a, thread, k + g)); }));
     }
   }
-  if constexpr (Tile::kPromoted > 1) promote();
   if (sums && i0 + thread < p.m) {
     if (p.partial != nullptr) p.partial_sums[item.split * p.m + i0 + thread] = row_sum.value();
     else p.sum_a[i0 + thread] = E::store(row_sum.value());
