@@ -210,7 +210,7 @@ inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char
       leave_after([&] { note_stream_race(r, a, mode, site, c.read_op, "reads", c.read_site); });
   }
   if (c.read_tick < launch_tick_) return;
-  if (!r.shared() && c.constant)
+  if (!r.shared() && (c.constant & mask) != 0)
     leave_after([&] {
       note_race(r, a, mode, site, kMany, "read by __ldg", c.read_site,
                 "whose memory no thread of the grid may write: it can return old values");
@@ -421,17 +421,20 @@ void Checker::constant(const void* p, std::size_t bytes, Site site) {
   if (r->shared())
     report(Finding::invalid_address, r, site,
            [&] { return str("__ldg: expected global memory, got ", describe(*r, a)); });
-  const std::size_t first = static_cast<std::size_t>(a - r->begin) / 4,
-                    last = (static_cast<std::size_t>(a - r->begin) + bytes - 1) / 4;
-  for (std::size_t i = first; i <= last; ++i) {
-    Cell& c = r->cells[i];
-    if (c.write_tick >= launch_tick_ && c.write_tick != 0)
+  const auto offset = static_cast<std::size_t>(a - r->begin);
+  Cell* c = r->cells + offset / 4;
+  for (std::size_t done = 0; done < bytes; ++c) {
+    const std::size_t from = (offset + done) % 4,
+                      to = std::min<std::size_t>(4, from + bytes - done);
+    const auto mask = static_cast<std::uint8_t>((1u << to) - (1u << from));
+    if (c->write_tick >= launch_tick_ && (c->write_bytes & mask) != 0)
       leave_after([&] {
         note_race(
-            *r, a, Access::read, site, kMany, "wrote", c.write_site,
+            *r, a, Access::read, site, kMany, "wrote", c->write_site,
             "by __ldg, whose memory no thread of the grid may write: it can return old values");
       });
-    c.constant = 1;
+    c->constant |= mask;
+    done += to - from;
   }
 }
 

@@ -31,7 +31,7 @@ struct alignas(64) Cell {
   std::uint8_t many_blocks : 4;                  // bytes that several blocks read
   std::uint8_t atomic : 1;                       // the last write was atomic
   std::uint8_t many_atomics : 1;                 // of several blocks: see Checker::earlier_atomics_
-  std::uint8_t constant : 1;                     // __ldg has read it in this grid
+  std::uint8_t constant;                         // bytes that __ldg has read in this grid
   Site write_site, read_site;
 };
 static_assert(sizeof(Cell) == 64);

@@ -57,7 +57,7 @@ void expect_report(const WrongKernel& k) {
 TEST_CASE("simt: every wrong kernel is reported in every order, corrected none is", "[wrong]") {
   SIMT_CHECKED_OR_RETURN();
   const ShortPatience patience;
-  CHECK(wrong_kernels().size() == 40);
+  CHECK(wrong_kernels().size() == 41);
   in_all_orders([] {
     for (const WrongKernel& k : wrong_kernels()) {
       INFO(k.name);

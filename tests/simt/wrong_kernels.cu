@@ -373,6 +373,14 @@ __global__ void constant_written_first(Buffers b, bool fixed) {
   b.matrices[i] = __ldg((fixed ? b.in : b.out) + i);  // here: constant_written_first
 }
 
+__global__ void constant_neighbour(Buffers b, bool fixed) {
+  const auto* const halves = reinterpret_cast<const std::uint16_t*>(b.in) + 2 * threadIdx.x;
+  auto* const out = reinterpret_cast<std::uint16_t*>(const_cast<float*>(b.in)) + 2 * threadIdx.x;
+  const unsigned x = __ldg(halves);                                // here: constant_neighbour
+  out[fixed ? 1 : 0] = static_cast<std::uint16_t>(x);              // here: constant_neighbour
+  b.out[threadIdx.x] = static_cast<float>(__ldg(halves) + fixed);  // here: constant_neighbour
+}
+
 __global__ void constant_in_shared(Buffers b, bool fixed) {
   SIMT_SHARED(float, s, [64]);
   s[threadIdx.x] = 1;
@@ -427,6 +435,7 @@ std::span<const WrongKernel> wrong_kernels() {
       {"async_source", race, "", async_source},
       {"constant_read_first", race, kOut, constant_read_first},
       {"constant_written_first", race, kOut, constant_written_first},
+      {"constant_neighbour", race, kOut, constant_neighbour},
       {"constant_in_shared", invalid_address, "s", constant_in_shared},
       {"too_much_shared", shared_memory, "", too_much_shared},
       {"local_of_another", invalid_address, "", local_of_another},
