@@ -11,6 +11,27 @@ def geomean(values):
     return math.exp(sum(math.log(v) for v in values) / len(values))
 
 
+def during(enter, leave, function):
+    """Returns the function with enter() before and leave() after each call."""
+
+    def run(*arguments):
+        enter()
+        try:
+            return function(*arguments)
+        finally:
+            leave()
+
+    return run
+
+
+class During:
+    """Work of the library whose runs are between enter() and leave()."""
+
+    def __init__(self, enter, leave, work):
+        self.events = during(enter, leave, work.events)
+        self.result = during(enter, leave, work.result)
+
+
 class Series:
     """The times of one contender: one for each turn, two turns in each round."""
 

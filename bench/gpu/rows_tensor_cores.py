@@ -3,6 +3,7 @@ column "must" of the table of goals; convolutions and tf32 have none."""
 
 import math
 
+from measure import during
 from rows_kernels import layer_backward, layer_operands, product
 
 BF16 = "bfloat16"
@@ -105,51 +106,32 @@ CONVOLUTIONS = ((64, 64, 56, 64, 3), (64, 128, 28, 128, 3), (64, 256, 14, 256, 3
                 (64, 1024, 14, 256, 1))
 
 
-def channels_last(t, operands):
-    layout = t.peer.torch.channels_last
-    return [t.peer.view(o).contiguous(memory_format=layout) for o in operands]
-
-
-def conv(t):
-    """Convolutions with padding, forward, beside cuDNN with channels last. There is no bar."""
+def convolutions(t, prefix, dtype, most, wrap):
+    """Convolutions with padding, forward, beside cuDNN with channels last. `wrap` gets the work."""
     for n, into, side, out, kernel in ((2, 8, 5, 8, 3),) if t.dry else CONVOLUTIONS:
-        operands = [t.library.normal(n, into, side, side, dtype=BF16),
+        operands = [t.library.normal(n, into, side, side, dtype=dtype),
                     t.library.normal(out, into, kernel, kernel, scale=(into * kernel**2) ** -0.5,
-                                     dtype=BF16)]
-        name = f"conv.{into}x{side}x{out}x{kernel}"
-        work = checked(t, name, f"conv{kernel}", operands, MOST)
-        if not work:
+                                     dtype=dtype)]
+        name = f"{prefix}.{into}x{side}x{out}x{kernel}"
+        work = wrap(t.library.work(f"conv{kernel}", operands, dtype=dtype))
+        right = t.library.work(f"conv{kernel}64", operands, dtype="float64").result()
+        if not t.table.check(name, t.library.error_of(work.result(), right), most):
             continue
         timers = {"braid": work.events}
         if not t.peer.missing:
-            x, w = channels_last(t, operands)
+            torch = t.peer.torch
+            x, w = (t.peer.view(o).contiguous(memory_format=torch.channels_last) for o in operands)
 
             def cudnn(x=x, w=w, pad=kernel // 2):
-                return t.peer.torch.nn.functional.conv2d(x, w, padding=pad)
+                return torch.nn.functional.conv2d(x, w, padding=pad)
 
             timers["cudnn"] = t.peer.events(cudnn)
-        series = t.clock.interleave(timers)
-        t.table.times(name, series)
+        t.table.times(name, t.clock.interleave(timers))
 
 
-class Precise:
-    """Work that runs with a given precision of float32, and restores exact sums afterwards."""
-
-    def __init__(self, t, precision, work):
-        self.library, self.precision, self.work = t.library, precision, work
-
-    def _precisely(self, function, *arguments):
-        self.library.precision(self.precision)
-        try:
-            return function(*arguments)
-        finally:
-            self.library.precision("exact")
-
-    def events(self, count):
-        return self._precisely(self.work.events, count)
-
-    def result(self):
-        return self._precisely(self.work.result)
+def conv(t):
+    """Convolutions of bfloat16. There is no bar."""
+    convolutions(t, "conv", BF16, MOST, lambda work: work)
 
 
 def tf32(t):
@@ -162,53 +144,24 @@ def tf32(t):
         # operands rounded to 11 bits; of tf32x3 the bound of exact sums, twice
         for precision, most in (("tf32", 1e-3), ("tf32x3", 2e-6 * math.sqrt(size))):
             name = f"tf32.{precision}.{size}"
-            ours = Precise(t, precision, t.engine("braid", t.library.work("nn", operands)))
+            ours = t.precision(precision, t.engine("braid", t.library.work("nn", operands)))
             if not t.table.check(name, t.library.error_of(ours.result(), right), most):
                 continue
             timers = {"braid": ours.events}
             theirs = "tf32" if precision == "tf32" else "exact"
             if t.has_cublas:
                 work = t.engine("cublas", t.library.work("nn", operands))
-                timers["cublas"] = Precise(t, theirs, work).events
+                timers["cublas"] = t.precision(theirs, work).events
             if precision == "tf32" and not t.peer.missing:
                 a, b = (t.peer.view(x) for x in operands)
 
                 def multiply(a=a, b=b):
                     return t.peer.torch.matmul(a, b)
 
-                timers["torch"] = with_tf32(t, t.peer.events(multiply))
+                timers["torch"] = during(t.peer.tf32, t.peer.exact, t.peer.events(multiply))
             series = t.clock.interleave(timers)
             t.table.times(name, series)
             rate = 2 * size**3 / series["braid"].time() / 1e6
             t.table.figure(name + ".rate", f"{rate:.1f} TFLOP/s", value=rate)
-    for n, into, side, out, kernel in ((2, 8, 5, 8, 3),) if t.dry else CONVOLUTIONS:
-        operands = [t.library.normal(n, into, side, side),
-                    t.library.normal(out, into, kernel, kernel, scale=(into * kernel**2) ** -0.5)]
-        name = f"tf32.conv.{into}x{side}x{out}x{kernel}"
-        right = t.library.work(f"conv{kernel}64", operands, dtype="float64").result()
-        ours = Precise(t, "tf32", t.library.work(f"conv{kernel}", operands))
-        if not t.table.check(name, t.library.error_of(ours.result(), right), 1e-3):
-            continue
-        timers = {"braid": ours.events}
-        if not t.peer.missing:
-            x, w = channels_last(t, operands)
-
-            def cudnn(x=x, w=w, pad=kernel // 2):
-                return t.peer.torch.nn.functional.conv2d(x, w, padding=pad)
-
-            # PyTorch's own setting for convolutions, which allows TF32
-            timers["cudnn"] = t.peer.events(cudnn)
-        t.table.times(name, t.clock.interleave(timers))
-
-
-def with_tf32(t, timer):
-    """Returns the timer with TF32 allowed in torch while it runs."""
-
-    def timed(count):
-        t.peer.tf32()
-        try:
-            return timer(count)
-        finally:
-            t.peer.exact()
-
-    return timed
+    # PyTorch allows TF32 in convolutions by a setting of its own
+    convolutions(t, "tf32.conv", "float32", 1e-3, lambda work: t.precision("tf32", work))

@@ -18,7 +18,7 @@ import rows_models
 import rows_one_pass
 import rows_tensor_cores
 from library import Failure, Library
-from measure import Clock, Table
+from measure import Clock, During, Table
 from peers import Peer
 
 ROWS = {
@@ -46,26 +46,6 @@ ROWS = {
 }
 
 
-class EngineWork:
-    """Work that runs with a given engine of matrix products, and restores Braid's afterwards."""
-
-    def __init__(self, library, engine, work):
-        self.library, self.engine, self.work = library, engine, work
-
-    def _with_engine(self, function, *arguments):
-        self.library.engine(self.engine)
-        try:
-            return function(*arguments)
-        finally:
-            self.library.engine("braid")
-
-    def events(self, count):
-        return self._with_engine(self.work.events, count)
-
-    def result(self):
-        return self._with_engine(self.work.result)
-
-
 class Run:
     """The context that every row receives."""
 
@@ -76,7 +56,14 @@ class Run:
         self.has_cublas = None
 
     def engine(self, name, work):
-        return EngineWork(self.library, name, work)
+        """Work by an engine of matrix products; Braid's is the one outside of it."""
+        engine = self.library.engine
+        return During(lambda: engine(name), lambda: engine("braid"), work)
+
+    def precision(self, name, work):
+        """Work with a precision of float32; outside of it sums are exact."""
+        precision = self.library.precision
+        return During(lambda: precision(name), lambda: precision("exact"), work)
 
     def cublas(self, name):
         """Returns whether cuBLAS can be opened. If not, prints the reason once."""

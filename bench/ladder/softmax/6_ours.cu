@@ -7,8 +7,8 @@
 // more than 1024 elements.
 // Gains  One implementation for four floating point dtypes, softmax and log-softmax, rows of any
 //        length and at any address.
-// Costs  Three kernel bodies for three ranges of length: rows in the registers of a warp, rows in
-//        those of a block, and longer rows, which are read twice.
+// Costs  Four kernel bodies for four ranges of length: rows in the registers of a warp, of a block,
+//        of a larger block, and longer rows, which are read twice.
 namespace braid::ladder {
 
 void softmax_ours(const Softmax& s, Stream& stream) {
