@@ -5,10 +5,10 @@
 // Softmax and log-softmax of rows of more than 8192 elements, a block each, and their
 // gradients. The result and an operand may be the same memory.
 // Traffic  a row that fits in the registers of a block, in its stored type, is read once: 128 KiB
-//          forward, and 64 KiB of each operand backward. A longer one is read again: at most two
-//          blocks of an SM are at work, so that their rows are likely in the L2 cache. So is a row
-//          that does not begin at a multiple of 16 bytes, whose elements are then read and written
-//          in aligned packs, which are others than those that are summed.
+//          forward, and 64 KiB of each operand backward. A longer one is read again: an SM has
+//          one block forward and two backward, so that their rows are likely in the L2 cache. So is
+//          a row that does not begin at a multiple of 16 bytes, whose elements are then read and
+//          written in aligned packs, which are others than those that are summed.
 namespace braid::cuda {
 
 inline constexpr int kWideThreads = 512, kLongThreads = 1024;
