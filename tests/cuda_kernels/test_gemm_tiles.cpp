@@ -26,14 +26,6 @@ Float32Precision precision_of(GemmTileUse use) {
          : use == GemmTileUse::tf32x3 ? Float32Precision::tf32x3
                                       : Float32Precision::exact;
 }
-/// The dtypes of products, and float32 in each precision.
-constexpr std::array<std::pair<DType, Float32Precision>, 6> kTypes{
-    {{DType::float32, Float32Precision::exact},
-     {DType::float32, Float32Precision::tf32x3},
-     {DType::float32, Float32Precision::tf32},
-     {DType::float64, Float32Precision::exact},
-     {DType::float16, Float32Precision::exact},
-     {DType::bfloat16, Float32Precision::exact}}};
 
 }  // namespace
 
@@ -125,7 +117,7 @@ TEST_CASE("cuda gemm: several tiles each way, whole and ragged", "[cuda_kernels]
 TEST_CASE("cuda gemm: k in parts, the same bits again", "[cuda_kernels][gemm]") {
   NEEDS_DEVICE;
   unsigned turn = 0;
-  for (const auto& [t, precision] : kTypes)
+  for (const auto& [t, precision] : floats_by_precision())
     for (int layout = 0; layout < 4; ++layout) {
       const PrecisionGuard guard(precision);
       Product s = product({37, 21, 1200}, layout);
@@ -168,7 +160,7 @@ TEST_CASE("cuda gemm: a tile does not change a bit", "[cuda_kernels][gemm]") {
     x.run();
     return std::pair(x.c.bytes(), x.sums.bytes());
   };
-  for (const auto& [t, precision] : kTypes)
+  for (const auto& [t, precision] : floats_by_precision())
     for (int layout = 0; layout < 4; ++layout) {
       std::optional<std::pair<std::vector<unsigned char>, std::vector<unsigned char>>> first;
       for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles)

@@ -206,6 +206,19 @@ double product_error(braid::Float32Precision precision) {
     default: return 0;
   }
 }
+const std::vector<std::pair<DType, braid::Float32Precision>>& floats_by_precision() {
+  using braid::Float32Precision;
+  static const auto list = [] {
+    std::vector<std::pair<DType, Float32Precision>> all;
+    for (const DType t : kFloats) all.emplace_back(t, Float32Precision::exact);
+    if (on_cuda())
+      for (const Float32Precision p : {Float32Precision::tf32x3, Float32Precision::tf32})
+        all.emplace_back(DType::float32, p);
+    return all;
+  }();
+  return list;
+}
+
 Buffer& Buffer::pattern(std::uint32_t seed, double scale) {
   std::uint32_t state = seed * 2654435761u + 12345u;
   for (std::int64_t i = 0; i < n_; ++i) {

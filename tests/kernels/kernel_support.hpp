@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <braid/core/device.hpp>
@@ -67,6 +68,10 @@ bool in_other_order(const std::function<void()>& f);
 /// The relative error of a product of two numbers of float32: for tf32 each is rounded to 11 bits;
 /// for tf32x3 to two times 11 bits, and the product of the rest is left out.
 double product_error(braid::Float32Precision precision);
+
+/// The floating-point dtypes, and float32 in each precision that the device has: the CPU computes
+/// all of them exactly.
+const std::vector<std::pair<DType, braid::Float32Precision>>& floats_by_precision();
 
 /// n elements that start `shift` elements after an aligned address, for the host and the device. On
 /// a CPU both use the same memory. On CUDA, kernels use a copy: host writes are copied before the

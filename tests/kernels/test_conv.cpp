@@ -135,12 +135,7 @@ struct Expected {
 TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own loops",
           "[kernels][conv]") {
   NEEDS_DEVICE;
-  using braid::Float32Precision;
-  const std::vector<std::pair<DType, Float32Precision>> types{
-      {DType::float32, Float32Precision::exact},  {DType::float64, Float32Precision::exact},
-      {DType::float16, Float32Precision::exact},  {DType::bfloat16, Float32Precision::exact},
-      {DType::float32, Float32Precision::tf32x3}, {DType::float32, Float32Precision::tf32}};
-  for (const auto& [t, precision] : types)
+  for (const auto& [t, precision] : floats_by_precision())
     for (std::size_t i = on_cuda() ? 2 : 0; i < kShapes.size(); ++i) {
       const PrecisionGuard guard(precision);
       const bool narrow = t == DType::float16 || t == DType::bfloat16;
@@ -152,8 +147,7 @@ TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own
         INFO("shape " << i << ", " << braid::name_of(t)
                       << (library ? ", with the library" : ", without"));
         problem.run(t, library);
-        // the CPU computes exactly
-        const double error = on_cuda() ? product_error(precision) : 0;
+        const double error = product_error(precision);
         CHECK(expected.y.holds(problem.y, t, error));
         CHECK(expected.dx.holds(problem.dx, t, error));
         CHECK(expected.dw.holds(problem.dw, t, error));

@@ -33,6 +33,19 @@ function(braid_add_test name)
   endif()
 endfunction()
 
+# braid_simt_order(<variable> <threads> <streams>): sets the variable to the environment of these
+# orders, each `forward`, `reverse` or `random:<seed>`. With threads in a random order mma adds as
+# tensor cores do.
+function(braid_simt_order variable threads streams)
+  string(REPLACE "forward" "fifo" streams ${streams})
+  set(mma nearest)
+  if(threads MATCHES "^random")
+    set(mma cut)
+  endif()
+  set(${variable} BRAID_SIMT_ORDER=${threads} BRAID_SIMT_STREAM_ORDER=${streams}
+                  BRAID_SIMT_MMA=${mma} PARENT_SCOPE)
+endfunction()
+
 # braid_simt_tests(<name> <target> ENVIRONMENT <pairs> LABELS <labels>): registers <name>.<order>
 # for each order of threads and streams.
 function(braid_simt_tests name target)
@@ -49,17 +62,13 @@ function(braid_simt_tests name target)
       set(partners ${kinds})
     endif()
     foreach(partner IN LISTS partners)
-      string(REPLACE "forward" "fifo" streams ${threads_of_${partner}})
-      # the random orders add as tensor cores do
-      string(REGEX REPLACE "^random.*" cut mma ${threads_of_${kind}})
-      string(REGEX REPLACE "^(forward|reverse)$" nearest mma ${mma})
+      braid_simt_order(order ${threads_of_${kind}} ${threads_of_${partner}})
       set(test ${name}.${kind})
       if(NOT partner STREQUAL kind)
         set(test ${name}.${kind}.streams_${partner})
       endif()
       braid_add_test(${test} COMMAND ${target} ${arg_CASES} LABELS ${arg_LABELS} simt
-        ENVIRONMENT BRAID_SIMT_ORDER=${threads_of_${kind}} BRAID_SIMT_STREAM_ORDER=${streams}
-                    BRAID_SIMT_MMA=${mma} ${arg_ENVIRONMENT})
+        ENVIRONMENT ${order} ${arg_ENVIRONMENT})
     endforeach()
   endforeach()
 endfunction()
@@ -86,14 +95,10 @@ function(braid_simt_each_device name target)
       endforeach()
     endif()
     foreach(test IN LISTS tests)
-      set(threads ${threads_of_${test}})
-      string(REPLACE "forward" "fifo" streams ${threads})
-      string(REGEX REPLACE "^random.*" cut mma ${threads})
-      string(REGEX REPLACE "^(forward|reverse)$" nearest mma ${mma})
+      braid_simt_order(order ${threads_of_${test}} ${threads_of_${test}})
       braid_add_test(${test} COMMAND ${target} ${arg_CASES} LABELS ${arg_LABELS} simt
         ENVIRONMENT BRAID_SIMT_DEVICES=${arg_DEVICES} BRAID_DEVICE=cuda:${device}
-                    BRAID_SIMT_ORDER=${threads} BRAID_SIMT_STREAM_ORDER=${streams}
-                    BRAID_SIMT_MMA=${mma} BRAID_TEST_DIVIDE=1)
+                    ${order} BRAID_TEST_DIVIDE=1)
     endforeach()
   endforeach()
 endfunction()
