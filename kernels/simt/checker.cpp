@@ -319,8 +319,9 @@ inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a
   c.initialised =
       static_cast<std::uint8_t>((c.write_tick < block_tick_ ? mask : c.initialised | mask) & 15);
   c.in_flight = 0;
-  if (!r.shared() && (c.write_op != op_ || (c.write_bytes & mask) != mask || c.others != 0 ||
-                      (c.read_bytes & mask) != 0))
+  if (!r.shared() &&
+      (c.write_tick < launch_tick_ || c.write_op != op_ || (c.write_bytes & mask) != mask ||
+       c.others != 0 || (c.read_bytes & mask) != 0))
     set_writer_op(c, mask, mode);
   c.atomic = mode == Access::atomic ? 1 : 0;
   c.write_tick = tick_;

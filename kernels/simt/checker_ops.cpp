@@ -80,7 +80,7 @@ void Checker::note_atomic(Cell& c, unsigned mask) {
 void Checker::set_writer_op(Cell& c, unsigned mask, Access mode) {
   const auto bytes = static_cast<std::uint8_t>(mask & 15);
   const bool atomic = mode == Access::atomic;
-  if (c.write_op != op_) {
+  if (c.write_op != op_ || c.write_tick < launch_tick_) {  // a launch without a runtime is op 0
     // Keep what is not ordered with this write: other bytes and, for an atomic, other atomics.
     if (c.write_bytes != 0 && c.write_op != 0 && !op_ordered(c.write_op)) {
       const unsigned left = atomic && c.atomic ? c.write_bytes : c.write_bytes & ~mask & 15u;

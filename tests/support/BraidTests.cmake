@@ -122,7 +122,8 @@ function(braid_test_options target)
 endfunction()
 
 # braid_test_binary(<module> SOURCES <files> [ALONE] [OPTIMISED] [LONG <tag>] [DEVICES <counts>]
-# [SIMT_DEVICES <counts>] [SIMT_COUNTS <counts>] [SIMT_EACH <n>] [SIMT_CASES <filter>]): builds
+# [SIMT_DEVICES <counts>] [SIMT_COUNTS <counts>] [SIMT_EACH <n>] [SIMT_CASES <filter>]
+# [SIMT_ENVIRONMENT <pairs>]): builds
 # braid_tests_<module> and registers <module>.<isa> for every instruction set, and
 # <module>.devices<n> (BRAID_CPU_DEVICES=n) for every count. A run is skipped if this processor
 # lacks its instruction set. These tests run on CPU devices in every build. ALONE: no other test
@@ -132,10 +133,11 @@ endfunction()
 # logical devices of one emulated GPU. SIMT_COUNTS registers <module>.simt_devices<n>, which runs
 # SIMT_CASES over n devices in one random order. SIMT_EACH registers <module>.cuda<i> for each of n
 # emulated CUDA devices, which is then the best device; it runs all cases or SIMT_CASES (a Catch
-# filter).
+# filter). SIMT_ENVIRONMENT overrides variables of <module>.simt<n>.<order>.
 function(braid_test_binary module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED"
-                        "SIMT_EACH;SIMT_CASES;LONG" "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS")
+                        "SIMT_EACH;SIMT_CASES;LONG"
+                        "SOURCES;DEVICES;SIMT_DEVICES;SIMT_COUNTS;SIMT_ENVIRONMENT")
   if(NOT arg_SOURCES)
     return()
   endif()
@@ -180,7 +182,7 @@ function(braid_test_binary module)
     set(random random:${BRAID_SIMT_SEED})
     foreach(count IN LISTS arg_SIMT_DEVICES)
       braid_simt_tests(${module}.simt${count} ${target} CASES "~[.]~[once]" LABELS ${module}
-        ENVIRONMENT BRAID_SIMT_DEVICES=${count})
+        ENVIRONMENT BRAID_SIMT_DEVICES=${count} ${arg_SIMT_ENVIRONMENT})
       braid_add_test(${module}.logical${count} COMMAND ${target} "~[.]~[once]"
         LABELS ${module} simt
         ENVIRONMENT BRAID_SIMT_DEVICES=1 BRAID_CUDA_DEVICES_PER_GPU=${count}
