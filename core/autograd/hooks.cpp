@@ -132,6 +132,7 @@ void HookHandle::remove() const {
   // declared before the lock, so that the hook is destroyed after the lock is released
   const std::shared_ptr<detail::Hook> hook = hook_.lock();
   if (!hook) return;
+  detail::StepCapture::hook_removed();
   const std::lock_guard lock(detail::table().mutex);
   const auto found = detail::table().of.find(hook->owner);
   if (found == detail::table().of.end()) return;
@@ -150,6 +151,7 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) cons
     node->set_hooked();
     return handle;
   }
+  detail::StepCapture::hooks_changed("register_hook", impl_->storage.get());
   HookHandle handle = detail::add_hook(impl_.get(), 0, detail::HookKind::gradient, std::move(hook));
   impl_->hooked = true;
   return handle;
@@ -219,6 +221,7 @@ HookHandle Tensor::register_post_accumulate_grad_hook(
     throw AutogradError(
         str("register_post_accumulate_grad_hook: expected a leaf that requires a gradient, got ",
             is_leaf() ? "a tensor that does not" : "a tensor that an op made"));
+  detail::StepCapture::hooks_changed("register_post_accumulate_grad_hook", impl_->storage.get());
   HookHandle handle = detail::add_hook(impl_.get(), 0, detail::HookKind::accumulated,
                                        [f = std::move(hook)](const Tensor& leaf) {
                                          f(leaf);

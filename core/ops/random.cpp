@@ -16,6 +16,8 @@ namespace {
 
 std::atomic<std::uint64_t> global_seed{0}, global_stream{0};
 
+constexpr const char* kSeedOutside = "a call outside of a captured step, got one inside";
+
 double largest_of(DType dtype) {
   switch (dtype) {
     case DType::float16: return 65504;
@@ -71,11 +73,13 @@ Tensor fill_random(const char* op, RandomKind kind, const Shape& shape,
 }  // namespace
 
 void manual_seed(std::uint64_t seed) {
+  detail::StepCapture::refuse("manual_seed", kSeedOutside);
   global_seed.store(seed);
   global_stream.store(0);
 }
 RandomState random_state() noexcept { return {global_seed.load(), global_stream.load()}; }
-void set_random_state(const RandomState& state) noexcept {
+void set_random_state(const RandomState& state) {
+  detail::StepCapture::refuse("set_random_state", kSeedOutside);
   global_seed.store(state.seed);
   global_stream.store(state.stream);
 }

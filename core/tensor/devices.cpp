@@ -102,13 +102,13 @@ const DeviceContext& device_context(Device device) {
 }
 
 Stream& current_stream(Device device) {
-  if (const auto* const capture = detail::StepCapture::current();
-      capture != nullptr && device != capture->device()) [[unlikely]]
-    throw CaptureError(str("captured_step: expected a step on ", capture->device(),
-                           " alone, got work on ", device));
-  for (const StreamGuard* guard = thread_state().streams; guard != nullptr; guard = guard->outer())
-    if (guard->stream()->device() == device) return *guard->stream();
-  return *device_context(device).stream;
+  const ThreadState& state = thread_state();
+  const StreamGuard* guard = state.streams;
+  while (guard != nullptr && guard->stream()->device() != device) guard = guard->outer();
+  Stream& stream = guard != nullptr ? *guard->stream() : *device_context(device).stream;
+  if (state.capture != nullptr) [[unlikely]]
+    state.capture->check_stream(stream);
+  return stream;
 }
 
 namespace detail {

@@ -8,6 +8,7 @@
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/core/internal/storage_mutex.hpp>
 
 namespace braid {
@@ -66,6 +67,11 @@ Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
 Ref<Storage> Storage::wrap(void* data, std::size_t bytes, Device device,
                            std::function<void()> deleter) {
   (void)device_context(device);  // throws if the device does not exist
+  if (const auto* const capture = detail::StepCapture::current();
+      capture != nullptr && capture->device() == device)
+    detail::StepCapture::refuse("from_blob",
+                                "a call outside of a captured step, because a replay uses the same "
+                                "memory again, got one inside");
   Ref<Storage> s(new Storage);
   s->kind_ = Kind::wrapped;
   s->expose();
@@ -87,7 +93,7 @@ Ref<Storage> Storage::slice(const Ref<Storage>& whole, std::size_t offset, std::
   s->data_ = static_cast<char*>(whole->data_) + offset;
   s->bytes_ = bytes;
   s->whole_ = whole;
-  note_made(*s);
+  if (auto* const capture = detail::StepCapture::current()) capture->sliced(*s, *whole);
   return s;
 }
 
@@ -103,6 +109,11 @@ void Storage::record_stream(Stream& stream) {
   if (stream.device() != device_)
     throw DeviceError(str("record_stream: expected a stream of the tensor's device ", device_,
                           ", got one of ", stream.device()));
+  if (const auto* const capture = detail::StepCapture::current();
+      capture != nullptr && capture->device() == device_) {
+    capture->check_stream(stream);
+    return;  // the capture keeps the memory that it uses
+  }
   if (kind_ == Kind::slice) return whole_->record_stream(stream);
   const DeviceContext& context = device_context(device_);
   if (kind_ == Kind::wrapped || !data_ || context.host_memory) return;

@@ -103,6 +103,7 @@ const Tensor& Tensor::requires_grad_(bool on) const {
   }
   if (on && !is_floating(t.dtype))
     throw DTypeError(str("requires_grad_: expected a floating point tensor, got ", t.dtype));
+  if (t.requires_grad != on) detail::StepCapture::requires_grad_set(t, on);
   t.requires_grad = on;
   // A leaf does not follow a base. Holding it would be a cycle if the base's graph used the leaf.
   if (on && t.base) t.base = {}, t.view_kind = ViewKind::no_grad;

@@ -48,6 +48,7 @@ LayerObserver::~LayerObserver() { observer = outer_; }
 
 ForwardHookHandle add_hook(Module& layer, ForwardHookFunction function) {
   if (!function) throw ArgumentError("register_forward_hook: expected a function, got none");
+  ::braid::detail::StepCapture::hooks_changed("register_forward_hook", nullptr);
   const auto hook = std::make_shared<ForwardHook>();
   hook->function = std::move(function);
   auto list = std::make_shared<ForwardHooks>();
@@ -89,7 +90,8 @@ void after_call(const Module& layer, std::vector<Tensor> inputs, std::vector<Ten
 }  // namespace detail
 
 void ForwardHookHandle::remove() const noexcept {
-  if (hook_) hook_->removed.store(true, std::memory_order_relaxed);
+  if (!hook_ || hook_->removed.exchange(true, std::memory_order_relaxed)) return;
+  ::braid::detail::StepCapture::hook_removed();
 }
 
 }  // namespace braid::nn

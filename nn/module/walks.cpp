@@ -132,8 +132,8 @@ void clone_leaves(const tree::Flat& flat) {
 }
 
 void set_mode(bool* training, bool on) {
-  *training = on;
-  StepCapture::mode_set(training, on);
+  const bool before = std::exchange(*training, on);
+  StepCapture::mode_set(training, before, on);
 }
 
 void set_training(const tree::Flat& flat, bool on) {

@@ -416,32 +416,46 @@ void Optimizer::record_step() {
     if (steps_.impl()->device != Device()) steps_ = nn::Buffer(steps_.to(Device()));
     for (const std::size_t i : updated) static_cast<std::int64_t*>(steps_.impl()->data())[i] += by;
   };
-  capture.on_replay([count] { count(1); });
-  capture.on_failure([count] { count(-1); });
-  const auto addresses = [this, updated = updated_] {
-    std::vector<const void*> list;
-    for (const std::size_t i : updated) {
-      list.push_back(parameters_[i].impl()->data());
-      for (const std::vector<nn::Buffer>& kept : state_)
-        list.push_back(!kept.empty() && kept[i].defined() ? kept[i].impl()->data() : nullptr);
-    }
-    return list;
+  capture.on_replay([count] { count(1); }, [count] { count(-1); });
+  // what is compared before each replay: no list is made there
+  const auto address = [this](std::size_t i, const std::vector<nn::Buffer>* kept) -> const void* {
+    if (kept == nullptr) return parameters_[i].impl()->data();
+    return !kept->empty() && (*kept)[i].defined() ? (*kept)[i].impl()->data() : nullptr;
   };
-  capture.require([addresses, recorded = addresses()] { return addresses() == recorded; });
-  // parameters of one launch must have one key
-  capture.require([this, updated = updated_, batches = batches_] {
-    if (steps_.impl()->device != Device()) return false;
-    const auto* steps = static_cast<const std::int64_t*>(steps_.impl()->data());
-    std::vector<std::pair<const Batch*, std::int64_t>> keys;
-    for (std::size_t k = 0; k < updated.size(); ++k) {
-      const std::int64_t key = batch_key(batches[k].group, steps[updated[k]]);
-      const auto same = std::find_if(keys.begin(), keys.end(),
-                                     [&](const auto& seen) { return *seen.first == batches[k]; });
-      if (same == keys.end()) keys.emplace_back(&batches[k], key);
-      else if (same->second != key) return false;
-    }
-    return true;
-  });
+  std::vector<const void*> recorded;
+  for (const std::size_t i : updated_) {
+    recorded.push_back(address(i, nullptr));
+    for (const std::vector<nn::Buffer>& kept : state_) recorded.push_back(address(i, &kept));
+  }
+  capture.require("the memory of a parameter or of an optimizer's state",
+                  [this, address, updated = updated_, recorded = std::move(recorded)] {
+                    std::size_t at = 0;
+                    for (const std::size_t i : updated) {
+                      if (address(i, nullptr) != recorded[at++]) return false;
+                      for (const std::vector<nn::Buffer>& kept : state_)
+                        if (address(i, &kept) != recorded[at++]) return false;
+                    }
+                    return true;
+                  });
+  // parameters of one launch must have one key: the first one's
+  struct Launched {
+    std::size_t parameter, group, first;
+  };
+  std::vector<Launched> launched;
+  for (std::size_t k = 0; k < updated_.size(); ++k) {
+    const auto same = std::find(batches_.begin(), batches_.end(), batches_[k]);
+    launched.push_back({updated_[k], batches_[k].group,
+                        updated_[static_cast<std::size_t>(same - batches_.begin())]});
+  }
+  capture.require("the number of steps of some of an optimizer's parameters",
+                  [this, launched = std::move(launched)] {
+                    if (steps_.impl()->device != Device()) return false;
+                    const auto* steps = static_cast<const std::int64_t*>(steps_.impl()->data());
+                    return std::all_of(launched.begin(), launched.end(), [&](const Launched& l) {
+                      return batch_key(l.group, steps[l.parameter]) ==
+                             batch_key(l.group, steps[l.first]);
+                    });
+                  });
 }
 
 }  // namespace braid::optim

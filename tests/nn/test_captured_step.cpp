@@ -75,7 +75,6 @@ void check_same(const char* name, const Make& make, double clip, std::int64_t re
     outcomes[capture ? 1 : 0] = steps.outcome();
     if (capture) CHECK(steps.replays() == (on_cpu() ? 0 : replays));
   }
-  CHECK(outcomes[0].losses == outcomes[1].losses);
   CHECK(outcomes[0] == outcomes[1]);
 }
 
@@ -109,7 +108,11 @@ TEST_CASE("captured step: a schedule, dropout, noise and clipping", "[nn][captur
 }
 
 TEST_CASE("captured step: loaded weights and states, and steps outside", "[nn][captured_step]") {
+  // an update that depends on the step count, one on whether it is the first, one on neither
   for (const auto& named : makers()) {
+    if (named.first != std::string("AdamW") && named.first != std::string("SGD") &&
+        named.first != std::string("Lion"))
+      continue;
     // not a structured binding: clang 14 cannot capture one
     const char* const name = named.first;
     const Make& make = named.second;
@@ -247,7 +250,7 @@ TEST_CASE("captured step: results are the caller's, and versions move", "[nn][ca
 
 TEST_CASE("captured step: layers in another mode, and parameters that are frozen",
           "[nn][captured_step]") {
-  check_same("modes", makers()[0].second, 0, 8, [](Steps& s) {
+  check_same("modes", makers()[0].second, 0, 7, [](Steps& s) {
     s.run(0, 4);  // one replay
     { const EvalGuard evaluating(s.net); }
     s.run(4, 5);  // the second: the mode is as before
@@ -260,8 +263,8 @@ TEST_CASE("captured step: layers in another mode, and parameters that are frozen
     s.net.fc1.weight.requires_grad_(true);
     s.run(14, 17);  // the sixth
     Net other;
-    eval(other);
-    s.run(17, 19);
+    const EvalGuard unused(other);
+    s.run(17, 20);  // a plain step, a recording, the seventh: the step may read any mode
   });
 }
 

@@ -18,6 +18,8 @@ struct Parts {
   optim::Average average{net};
   optim::GradScaler scaler;
   Tensor host = ones({2}, {.device = "cpu"}), total = zeros({}, {.device = here()});
+  std::shared_ptr<Stream> side = make_stream(here());
+  std::unique_ptr<Event> event = make_event(here());
   training::CapturedStep<Tensor (*)(const Tensor&)> inner{[](const Tensor& x) { return x + 1; }};
   std::function<void(const Tensor& loss)> act;
   std::int64_t calls = 0;
@@ -43,7 +45,10 @@ struct State {
   RandomState random = random_state();
   explicit State(const Parts& parts) {
     const auto add = [&](const StateDict& dict) {
-      for (const auto& [name, t] : dict) numbers.push_back(t.to_vector<double>());
+      for (const auto& [name, t] : dict) {
+        numbers.push_back(t.to_vector<double>());
+        numbers.push_back({static_cast<double>(t.version())});
+      }
     };
     add(state_dict(parts.net)), add(state_dict(parts.adam)), add(state_dict(parts.late));
     add(state_dict(parts.schedule)), add(state_dict(parts.average)), add(state_dict(parts.scaler));
@@ -117,8 +122,41 @@ TEST_CASE("captured step: what cannot be replayed is refused, and nothing has ch
          const RandomScope scope(5, {});
          (void)dropout(loss, 0.5);
        }},
-      {"captured_step: expected a step that leaves the random generator's seed alone",
-       [](Parts&, const Tensor&) { manual_seed(77); }},
+      {"manual_seed: expected a call outside of a captured step",
+       [](Parts&, const Tensor&) { manual_seed(initial_seed()); }},
+      {"set_random_state: expected a call outside of a captured step",
+       [](Parts&, const Tensor&) { set_random_state(random_state()); }},
+      {"captured_step: expected a step on the stream on which it is called",
+       [](Parts& parts, const Tensor& loss) {
+         const StreamGuard guard(parts.side);
+         (void)(loss + 1);
+       }},
+      {"captured_step: expected a step on the stream on which it is called",
+       [](Parts& parts, const Tensor& loss) { record_stream(loss, *parts.side); }},
+      {"wait_for: expected a captured step without events and other streams",
+       [](Parts& parts, const Tensor&) { parts.side->wait_for(current_stream(here())); }},
+      {"wait_for: expected a captured step without events and other streams",
+       [](Parts& parts, const Tensor&) { current_stream(here()).wait_for(*parts.side); }},
+      {"record: expected a captured step without events and other streams",
+       [](Parts& parts, const Tensor&) { current_stream(here()).record(*parts.event); }},
+      {"wait: expected a captured step without events and other streams",
+       [](Parts& parts, const Tensor&) { current_stream(here()).wait(*parts.event); }},
+      {"from_blob: expected a call outside of a captured step",
+       [](Parts& parts, const Tensor&) {
+         (void)from_blob(parts.total.id()->data(), {}, DType::float32, {}, here());
+       }},
+      {"register_hook: expected a call outside of a captured step",
+       [](Parts& parts, const Tensor&) {
+         parts.net.fc1.weight.register_hook([](const Tensor&) {});
+       }},
+      {"register_forward_hook: expected a call outside of a captured step",
+       [](Parts& parts, const Tensor&) {
+         (void)nn::register_forward_hook(parts.net.fc1, [](const nn::LayerCall&) {});
+       }},
+      {"captured_step: expected a step that leaves the settings around it as they are",
+       [](Parts&, const Tensor&) { set_float32_precision(Float32Precision::tf32); }},
+      {"captured_step: expected a step that leaves each layer in the mode",
+       [](Parts& parts, const Tensor&) { eval(parts.net.dropout); }},
       {"captured_step: expected a call outside of other captured steps",
        [](Parts&, const Tensor& loss) {
          auto inner = training::captured_step([](const Tensor& x) { return x + 1; });
@@ -137,11 +175,48 @@ TEST_CASE("captured step: what cannot be replayed is refused, and nothing has ch
     const State before(parts);
     CHECK(thrown<CaptureError>(row.text, [&] { (void)step(batch_of(2)); }) == "");
     CHECK(State(parts) == before);
+    set_float32_precision(Float32Precision::exact);
     parts.act = nullptr;  // the step is as it should be now, and is recorded
     for (int i = 2; i < 5; ++i) (void)step(batch_of(i));
     CHECK(step.replays() == 2);
     CHECK(parts.adam.steps(0) == 5);
   }
+}
+
+TEST_CASE("captured step: a step that changes its batch", "[nn][captured_step][errors]") {
+  struct Row {
+    const char* text;
+    Tensor (*step)(const Tensor& x);
+  };
+  const Row rows[] = {
+      {"captured_step: expected a step that does not change its batch, got one that changes it in "
+       "place",
+       [](const Tensor& x) { return x.mul_(2) + 1; }},
+      {"captured_step: expected a step that computes no gradient of its batch, got one of it",
+       [](const Tensor& x) {
+         const Tensor loss = square(x.requires_grad_()).sum();
+         loss.backward();
+         return loss;
+       }},
+  };
+  for (const Row& row : rows) {
+    INFO(row.text);
+    auto step = training::captured_step(row.step);
+    for (int i = 0; i < 2; ++i) (void)step(ones({3}, {.device = here()}));
+    const Tensor x = ones({3}, {.device = here()});
+    if (!on_cpu()) {
+      CHECK(thrown<CaptureError>(row.text, [&] { (void)step(x); }) == "");
+      CHECK(x.to_vector<double>() == std::vector<double>(3, 1));
+      CHECK(!x.requires_grad());
+    }
+  }
+  if (on_cpu()) return;
+  // the copy of a batch of the host is the step's own
+  auto moved = training::captured_step(rows[0].step, {.device = here()});
+  for (int i = 0; i < 5; ++i)
+    CHECK(moved(full({3}, i, {.device = "cpu"})).to_vector<double>() ==
+          std::vector<double>(3, 2.0 * i + 1));
+  CHECK(moved.replays() == (moved.recorded() ? 2 : 0));
 }
 
 TEST_CASE("captured step: an exception of the step goes on, and nothing has changed",

@@ -49,6 +49,7 @@ bool CudaGraph::begin(detail::ReplayFunctions& functions) {
   table_ = Storage::allocate(kTableBytes, device);
   values_.clear();
   on_device_.clear();
+  engine_ = gemm_engine();
   (void)reserve(sizeof(RandomShift));  // the first entry
   const DeviceGuard guard(stream.gpu(), device);
   const cudaError_t begun = cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal);
@@ -104,7 +105,12 @@ void CudaGraph::launch(Stream& stream) {
   auto& on = static_cast<CudaStream&>(stream);
   const Device device = on.device();
   require_working(on.gpu(), device);
+  if (&stream != told_) {  // table_ was allocated for the stream on which the step was recorded
+    table_->record_stream(stream);
+    told_ = &stream;
+  }
   if (values_ != on_device_) {
+    on_device_.clear();  // if the copy fails, its state is unknown
     device_.copy({table_->data(), device, values_.data(), Device(), values_.size()}, stream);
     on_device_ = values_;
   }
@@ -128,7 +134,7 @@ void* CudaGraph::add_value(const void* first, std::size_t bytes,
                            std::function<void(void*)> update) {
   const std::size_t at = reserve(bytes);
   std::memcpy(values_.data() + at, first, bytes);
-  functions_->push_back([this, at, update = std::move(update)] { update(values_.data() + at); });
+  functions_->push_back({[this, at, update = std::move(update)] { update(values_.data() + at); }});
   return static_cast<char*>(table_->data()) + at;
 }
 
@@ -137,6 +143,9 @@ const RandomShift* CudaGraph::random_shift() const noexcept {
 }
 void CudaGraph::set_random_shift(const RandomShift& shift) noexcept {
   std::memcpy(values_.data(), &shift, sizeof shift);
+}
+const char* CudaGraph::changed_setting() const noexcept {
+  return gemm_engine() == engine_ ? nullptr : "the engine of matrix products";
 }
 
 void* record_value(Stream& stream, const void* first, std::size_t bytes,

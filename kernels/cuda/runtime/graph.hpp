@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <braid/core/internal/step_capture.hpp>
+#include <braid/kernels/cuda.hpp>
 
 #include "cuda/runtime/stream.hpp"
 
@@ -29,6 +30,7 @@ class CudaGraph final : public detail::StepRecorder {
   void launch(Stream& stream) override;
   [[nodiscard]] const RandomShift* random_shift() const noexcept override;
   void set_random_shift(const RandomShift& shift) noexcept override;
+  [[nodiscard]] const char* changed_setting() const noexcept override;
 
   /// See record_value.
   void* add_value(const void* first, std::size_t bytes, std::function<void(void*)> update);
@@ -45,6 +47,8 @@ class CudaGraph final : public detail::StepRecorder {
   cudaGraphExec_t instance_ = nullptr;
   Ref<Storage> table_;
   std::vector<std::byte> values_, on_device_;  // the host's copy, and what was copied last
+  GemmEngine engine_ = GemmEngine::automatic;  // when the recording began
+  const Stream* told_ = nullptr;  // the stream that table_ was last told of; table_ keeps it alive
   bool launched_ = false;
   std::shared_ptr<Stream> last_;  // that launched it last; null: the device's own
 };

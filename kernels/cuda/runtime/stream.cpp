@@ -65,7 +65,14 @@ cudaStream_t CudaStream::get() {
   return stream;
 }
 
+void CudaStream::refuse_in_graph(const char* op) const {
+  if (graph() != nullptr)
+    throw CaptureError(str(op, ": expected a captured step without events and other streams of ",
+                           device(), ", got one with"));
+}
+
 void CudaStream::record(Event& event) {
+  refuse_in_graph("record");
   auto* const own = dynamic_cast<CudaEvent*>(&event);
   // an event of another backend counts as done, so the work must be done
   if (own == nullptr) return synchronize();
@@ -75,6 +82,7 @@ void CudaStream::record(Event& event) {
 }
 
 void CudaStream::wait(const Event& event) {
+  refuse_in_graph("wait");
   const auto* const own = dynamic_cast<const CudaEvent*>(&event);
   if (own == nullptr) return event.synchronize();
   cudaStream_t stream = get();
@@ -85,7 +93,9 @@ void CudaStream::wait(const Event& event) {
 
 void CudaStream::wait_for(Stream& earlier) {
   auto* const own = dynamic_cast<CudaStream*>(&earlier);
+  refuse_in_graph("wait_for");
   if (own == nullptr) return earlier.synchronize();
+  own->refuse_in_graph("wait_for");
   try {
     own->precede(*this);
   } catch (...) {  // a caller that frees memory continues after the error, so the work must be done

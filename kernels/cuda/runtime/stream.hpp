@@ -86,6 +86,8 @@ class CudaStream : public Stream {
   /// Work queued on `later` from now on starts after all work queued here so far. The host does not
   /// wait.
   void precede(CudaStream& later);
+  /// Throws CaptureError if the stream's work is recorded: a graph has no events for the outside.
+  void refuse_in_graph(const char* op) const;
   /// True if nothing is queued here, as far as can be seen without waiting.
   [[nodiscard]] bool idle() const noexcept;
   /// Waits for the queued work; for destructors and for returning memory. Returns true on success,

@@ -9,6 +9,8 @@ namespace braid {
 
 /// Sets the seed of the random generator, and its stream number to 0. The default seed is 0.
 ///
+/// Throws    CaptureError inside a captured step: replays would go on from the recorded seed
+///
 ///     manual_seed(1);
 ///     const Tensor t = randn({2, 3});  // the same numbers in every run, on every device
 void manual_seed(std::uint64_t seed);
@@ -26,7 +28,8 @@ struct RandomState {
   friend bool operator==(const RandomState&, const RandomState&) noexcept = default;
 };
 [[nodiscard]] RandomState random_state() noexcept;
-void set_random_state(const RandomState& state) noexcept;
+/// Throws    CaptureError inside a captured step, as manual_seed does
+void set_random_state(const RandomState& state);
 
 struct RandomShift;
 

@@ -56,6 +56,11 @@ class Storage final : public RefCounted {
     if (detail::recording_threads.load(std::memory_order_relaxed) != 0) [[unlikely]]
       detail::note_written(*this);
   }
+  /// Takes back increases of the version whose writes did not take place: a step that was not
+  /// recorded.
+  void take_back_versions(std::uint64_t count) noexcept {
+    version_.fetch_sub(count, std::memory_order_relaxed);
+  }
   /// Raises the version to at least `version`. Only for storages that no other thread can see yet.
   void raise_version(std::uint64_t version) noexcept {
     if (version_.load(std::memory_order_relaxed) < version)

@@ -1,14 +1,17 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include <braid/core/device.hpp>
 #include <braid/core/internal/kernel_args/random.hpp>
+#include <braid/core/precision.hpp>
 #include <braid/core/random.hpp>
 #include <braid/core/storage.hpp>
 #include <braid/core/stream.hpp>
@@ -19,8 +22,13 @@
 // recorded as functions that a replay calls.
 namespace braid::detail {
 
-/// Functions that run before each replay, in the order of the recording.
-using ReplayFunctions = std::vector<std::function<void()>>;
+/// A function that runs before each replay.
+struct ReplayFunction {
+  std::function<void()> again;
+  std::function<void()> undo = {};  // if the replay fails, or the recording; may be empty
+};
+/// They run in the order of the recording.
+using ReplayFunctions = std::vector<ReplayFunction>;
 
 inline constexpr const char* kNoHostReads =
     "a captured step that reads no values on the host, got one that does";
@@ -49,25 +57,44 @@ class StepRecorder {
   /// The entry of the table for random ops: an address on the device, and the host's value.
   [[nodiscard]] virtual const RandomShift* random_shift() const noexcept = 0;
   virtual void set_random_shift(const RandomShift& shift) noexcept = 0;
+  /// The name of a setting of the device's kernels that is another one than when the recording
+  /// began; null if there is none.
+  [[nodiscard]] virtual const char* changed_setting() const noexcept = 0;
+};
+
+/// What the ops of a step read on the host besides their arguments.
+struct StepSettings {
+  bool grad_enabled = true;
+  std::optional<DType> autocast = {};
+  Device default_device = {};
+  Float32Precision precision = Float32Precision::exact;
+  std::uint64_t hooks = 0;  // the number of changes of hooks so far
+  /// Those of the calling thread.
+  [[nodiscard]] static StepSettings now() noexcept;
+  friend bool operator==(const StepSettings&, const StepSettings&) noexcept = default;
 };
 
 /// A recorded step. While it is being recorded, the thread's ThreadState points to it. Not
 /// thread-safe.
 class StepCapture {
  public:
-  /// Records the step, then runs it for the first time. If the step throws, the host's state is as
+  /// Records the step; run() runs it for the first time. If the step throws, the host's state is as
   /// before, nothing was run, and the exception goes on. Null if the device cannot record.
   ///
   /// Throws CaptureError for a step that cannot be recorded, and what the step throws.
   static std::unique_ptr<StepCapture> record(Device device, const std::function<void()>& step);
+  /// If run() was not called, or has thrown, the host's state is as before the recording.
   ~StepCapture();
   StepCapture(const StepCapture&) = delete;
   StepCapture& operator=(const StepCapture&) = delete;
 
-  /// Runs the step again. Returns false, and does nothing, if a tensor that the step uses was
-  /// replaced since it was recorded: a gradient, an optimizer's state, or one that the program has
-  /// dropped.
-  [[nodiscard]] bool replay();
+  /// The first run, directly after record().
+  void run();
+  /// Null if a replay does what the step would do now. Otherwise says what has changed since the
+  /// step was recorded, as in "the mode of a layer". Allocates nothing.
+  [[nodiscard]] const char* changed() const;
+  /// Runs the step again, if nothing has changed. If it throws, the host's state is as before.
+  void replay();
 
   /// Orders later work of the current stream after the latest run. Call it before changing the
   /// step's inputs.
@@ -80,11 +107,18 @@ class StepCapture {
   [[nodiscard]] static StepCapture* current() noexcept;
   /// Throws CaptureError `op: expected …` if the thread records a step.
   static void refuse(const char* op, const char* why);
-  /// Replays require that all these functions return true.
-  void require(std::function<bool()> still) { requirements_.push_back(std::move(still)); }
-  /// Every replay calls `again`; a recording that fails calls `undo`.
-  void on_replay(std::function<void()> again) { functions_.push_back(std::move(again)); }
-  void on_failure(std::function<void()> undo) { undo_.push_back(std::move(undo)); }
+  /// The stream whose work is recorded.
+  [[nodiscard]] const Stream& stream() const noexcept { return *recorder_->stream(); }
+  /// Throws CaptureError unless this is the stream whose work is recorded.
+  void check_stream(const Stream& stream) const;
+  /// Replays require that all these functions return true; `what` is what has changed otherwise.
+  void require(const char* what, std::function<bool()> still) {
+    requirements_.push_back({what, std::move(still)});
+  }
+  /// Every replay calls `again`; a replay or a recording that fails calls `undo`.
+  void on_replay(std::function<void()> again, std::function<void()> undo) {
+    functions_.push_back({std::move(again), std::move(undo)});
+  }
   /// The step reads the gradient of a leaf, or is about to replace it.
   void reads_grad(TensorImpl& leaf);
   void replaces_grad(TensorImpl& leaf);
@@ -95,11 +129,23 @@ class StepCapture {
   /// The step calls a layer in this mode. Later modes are those that mode_set was told, because the
   /// layer may be gone.
   void reads_mode(const bool& training);
-  /// Tells all captures that a layer's mode is set.
-  static void mode_set(const bool* training, bool on);
+  /// Tells all captures that a module's mode is set. The module need not be a layer that called
+  /// reads_mode: a program's own modules read `training` as they like.
+  static void mode_set(const bool* training, bool before, bool on);
+  /// Tells all captures that requires_grad of a leaf is set to another value.
+  static void requires_grad_set(const TensorImpl& leaf, bool on);
+  /// Tells all captures that a hook was registered, which a plain step would call: of a leaf with
+  /// this storage, or of a layer. Throws CaptureError, naming `op`, if a step that is recorded does
+  /// that, except with a leaf that it has made.
+  static void hooks_changed(const char* op, const Storage* of);
+  static void hook_removed() noexcept;
+  /// True if the step has written to the storage.
+  [[nodiscard]] bool has_written(const Storage& storage) const;
   // Called by Storage.
   void made(const Storage& storage) { made_.insert(&storage); }
-  void destroyed(const Storage& storage) noexcept { made_.erase(&storage); }
+  /// `part` was made as a part of `whole`: what uses it uses the whole.
+  void sliced(const Storage& part, Storage& whole);
+  void destroyed(const Storage& storage) noexcept;
   void read(const Storage& storage);
   void written(Storage& storage);
 
@@ -108,32 +154,53 @@ class StepCapture {
     Ref<TensorImpl> leaf, first, last;  // the gradient before and after the step
     bool read = false;                  // the step uses the first one, or that there is none
     bool required = false;              // the leaf's requires_grad when it was recorded
+    bool made = false;                  // the step makes the last one
   };
   StepCapture(Device device, std::unique_ptr<StepRecorder> recorder);
   Gradient& gradient_of(TensorImpl& leaf);
+  void drop_own_gradients();
   void finish();
-  void undo() noexcept;
+  /// Undoes the first `count` functions.
+  void undo(std::size_t count) noexcept;
+  void undo_recording() noexcept;
 
   Device device_;
   ReplayFunctions functions_;
-  std::vector<std::function<bool()>> requirements_;
-  std::vector<std::function<void()>> undo_;
+  struct Requirement {
+    const char* what;
+    std::function<bool()> still;
+  };
+  std::vector<Requirement> requirements_;
   std::unordered_map<TensorImpl*, Gradient> gradients_;
   std::unordered_set<const Storage*> made_;
-  // of tensors that existed before the step and that it uses, and whether it writes to them
+  std::unordered_map<const Storage*, Storage*>
+      slices_;  // made in the step, of storages from before
+  // of tensors that existed before the step and that it uses
   struct Used {
     Ref<Storage> storage;
     bool written = false;
+    std::uint64_t versions = 0;  // by how much the step increases the version
   };
   std::unordered_map<const Storage*, Used> used_;
+  Used& use(Storage& storage);
   [[nodiscard]] bool all_used_elsewhere() const noexcept;
   struct Mode {
     bool recorded, now;
+    bool called = false;     // the step has called the layer or set its mode
+    bool set_first = false;  // it set the mode before it called the layer
+    [[nodiscard]] bool differs() const noexcept { return recorded != now; }
   };
-  std::unordered_map<const bool*, Mode> modes_;  // guarded by the mutex of all captures
-  [[nodiscard]] bool same_modes() const;
-  RandomState random_;  // before the step was recorded
+  template <class Concerns>
+  static void note_all(const bool* flag, bool before, bool on, const Concerns& concerns);
+  void note_mode(const bool* training, bool before, bool on, bool own);
+  // of layers, and requires_grad of tensors; guarded by the mutex of all captures
+  std::unordered_map<const bool*, Mode> modes_;
+  std::atomic<std::int64_t> other_modes_{0};  // the number of modes_ that differ
+  StepSettings settings_;                     // around the step
+  RandomState random_;                        // before the step was recorded
   std::uint64_t draws_ = 0;
+  enum class State : std::uint8_t { idle, recording, recorded, ran };
+  std::atomic<State> state_{State::idle};
   std::unique_ptr<StepRecorder> recorder_;  // destroyed first: it refers to functions_
 };
 
