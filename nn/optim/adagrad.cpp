@@ -29,8 +29,7 @@ Adagrad::Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options)
     : Adagrad(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void Adagrad::update(const Batch& batch, const detail::Update& what) {
-  launch_update("Adagrad", batch.device, batch.dtype, what, &KernelTable::adagrad, batch.key,
-                key_at_replay(batch),
+  launch_update("Adagrad", batch, what, &KernelTable::adagrad, key_at_replay(batch),
                 [this, group = batch.group](AdagradArgs& args, std::int64_t key) {
                   const AdagradOptions& o = options(group);
                   args.lr = o.lr / (1 + static_cast<double>(key) * o.lr_decay);

@@ -41,8 +41,7 @@ Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options)
     : Adam(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void Adam::update(const Batch& batch, const detail::Update& what) {
-  launch_update("Adam", batch.device, batch.dtype, what, &KernelTable::adam, batch.key,
-                key_at_replay(batch),
+  launch_update("Adam", batch, what, &KernelTable::adam, key_at_replay(batch),
                 [this, group = batch.group](AdamArgs& args, std::int64_t steps) {
                   set_args(args, options(group), steps, true);
                 });
@@ -55,8 +54,7 @@ AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
     : AdamW(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void AdamW::update(const Batch& batch, const detail::Update& what) {
-  launch_update("AdamW", batch.device, batch.dtype, what, &KernelTable::adam, batch.key,
-                key_at_replay(batch),
+  launch_update("AdamW", batch, what, &KernelTable::adam, key_at_replay(batch),
                 [this, group = batch.group](AdamArgs& args, std::int64_t steps) {
                   set_args(args, options(group), steps, false);
                 });

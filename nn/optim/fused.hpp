@@ -27,25 +27,25 @@ template <auto kernel> bool has_kernel(Device device) {
   return device_context(device).kernels->*kernel != nullptr;
 }
 
-/// Queues the kernel of a batch. set(args, key) sets its arguments, except the parameters. A replay
-/// of a recorded step calls it again, with the key that `key_now` (Optimizer::key_at_replay)
-/// returns, so it must not refer to local variables.
-template <class Args, class KeyNow, class F>
-void launch_update(const char* name, Device device, DType dtype, const detail::Update& what,
-                   void (*KernelTable::*kernel)(const Args&, Stream&), std::int64_t key,
-                   const KeyNow& key_now, const F& set) {
+/// Queues the kernel of a batch (Optimizer::Batch). set(args, key) sets its arguments, except the
+/// parameters. A replay of a recorded step calls it again, with the key that `key_now`
+/// (Optimizer::key_at_replay) returns, so it must not refer to local variables.
+template <class Batch, class Args, class KeyNow, class F>
+void launch_update(const char* name, const Batch& batch, const detail::Update& what,
+                   void (*KernelTable::*kernel)(const Args&, Stream&), const KeyNow& key_now,
+                   const F& set) {
   Args args{};
-  args.dtype = dtype;
+  args.dtype = batch.dtype;
   args.items = what.items.data();
   args.count = static_cast<std::int64_t>(what.items.size());
   args.grad_factor = what.grad_factor;
-  set(args, key);
+  set(args, batch.key);
   std::function<void(Args&)> again;
   if (key_now) {
     again = [key_now, set](Args& later) { set(later, key_now()); };
     args.again = &again;
   }
-  launch(name, device, kernel, args);
+  launch(name, batch.device, kernel, args);
 }
 
 }  // namespace braid::optim

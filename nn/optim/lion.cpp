@@ -24,8 +24,7 @@ Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options)
     : Lion(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void Lion::update(const Batch& batch, const detail::Update& what) {
-  launch_update("Lion", batch.device, batch.dtype, what, &KernelTable::lion, batch.key,
-                key_at_replay(batch),
+  launch_update("Lion", batch, what, &KernelTable::lion, key_at_replay(batch),
                 [this, group = batch.group](LionArgs& args, std::int64_t /*key*/) {
                   const LionOptions& o = options(group);
                   args.lr = o.lr;

@@ -26,8 +26,7 @@ RMSprop::RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options)
     : RMSprop(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void RMSprop::update(const Batch& batch, const detail::Update& what) {
-  launch_update("RMSprop", batch.device, batch.dtype, what, &KernelTable::rmsprop, batch.key,
-                key_at_replay(batch),
+  launch_update("RMSprop", batch, what, &KernelTable::rmsprop, key_at_replay(batch),
                 [this, group = batch.group](RmspropArgs& args, std::int64_t /*key*/) {
                   const RMSpropOptions& o = options(group);
                   args.lr = o.lr;

@@ -35,8 +35,8 @@ SGD::SGD(std::vector<Tensor> parameters, const SgdOptions& options)
     : SGD(std::vector<Group>{{std::move(parameters), options}}) {}
 
 void SGD::update(const Batch& batch, const detail::Update& what) {
-  launch_update("SGD", batch.device, batch.dtype, what, &KernelTable::sgd, batch.key,
-                key_at_replay(batch), [this, group = batch.group](SgdArgs& args, std::int64_t key) {
+  launch_update("SGD", batch, what, &KernelTable::sgd, key_at_replay(batch),
+                [this, group = batch.group](SgdArgs& args, std::int64_t key) {
                   const SgdOptions& o = options(group);
                   args.lr = o.lr;
                   args.momentum = o.momentum;
