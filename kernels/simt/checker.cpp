@@ -65,6 +65,7 @@ void Checker::grid_begin(Scheduler& scheduler, Profiler* profiler) {
   arena_bytes_ = scheduler.arena().bytes();
   spin_limit_ = scheduler.config().spin_limit;
   progress_limit_ = scheduler.config().progress_limit;
+  until_delay_ = scheduler.delay();
   constants_ = {};
   const auto ends = std::minmax(
       {reinterpret_cast<const char*>(&threadIdx), reinterpret_cast<const char*>(&blockIdx),
@@ -93,6 +94,7 @@ void Checker::block_begin() {
   for (; moved_warps_ != 0; moved_warps_ &= moved_warps_ - 1)
     std::memset(clock_[std::countr_zero(moved_warps_)], 0, sizeof clock_[0]);
   blocks_.block_begin(tick_);
+  threads_.block_begin();
 }
 
 void Checker::block_end() {
@@ -121,6 +123,7 @@ void Checker::warp_barrier(unsigned w, unsigned mask) noexcept {
     barrier_tick_ = ++tick_;
   }
   if (blocks_.active()) blocks_.warp_barrier(w, ++tick_);
+  if (threads_.active()) threads_.warp_barrier(w, mask, tick_++);
 }
 
 void Checker::fence() {
@@ -147,9 +150,15 @@ bool Checker::ask_order(std::uint32_t op) {
 }
 
 // Returns true if an access of `who`, at warp clock `clock`, happened before the running thread's
-// current access. Only valid within one interval between block barriers.
-bool Checker::ordered(std::uint16_t who, std::uint16_t clock, std::uint32_t lanes) const noexcept {
+// current access, of which `tick` is the time. Only valid within one interval between block
+// barriers. Accesses that threads_ has recorded are checked by it.
+bool Checker::ordered(std::uint16_t who, std::uint16_t clock, std::uint32_t lanes,
+                      std::uint32_t tick) const noexcept {
   if (who == me()) return true;
+  // of accesses before the block's first such barrier, single threads are known
+  if (threads_.active() &&
+      (threads_.recorded(tick) || who >= kWarp || threads_.knows(thread_, who - 1u, tick)))
+    return true;
   const unsigned w = thread_ / 32;
   const auto& knows = clock_[w][thread_ % 32];
   if (who < kWarp) {
@@ -178,7 +187,8 @@ inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char
     // allowed: the last thread to increment a counter resets it
     if (c.atomic && mode == Access::write && last_atomic_ == a) return;
     for (unsigned b = 0; b < 4; ++b)
-      if ((mask >> b & 1) && c.writer[b] != 0 && !ordered(c.writer[b], c.write_clock, 0))
+      if ((mask >> b & 1) && c.writer[b] != 0 &&
+          !ordered(c.writer[b], c.write_clock, 0, c.write_tick))
         leave_after([&] {
           note_race(r, a + b, mode, site, c.writer[b], c.atomic ? "updated atomically" : "wrote",
                     c.write_site, "with no barrier in between");
@@ -217,7 +227,8 @@ inline void Checker::check_readers(Region& r, Cell& c, unsigned mask, const char
     });
   if (c.read_tick >= barrier_tick_) {
     for (unsigned b = 0; b < 4; ++b)
-      if ((mask >> b & 1) && c.reader[b] != 0 && !ordered(c.reader[b], c.read_clock, c.read_lanes))
+      if ((mask >> b & 1) && c.reader[b] != 0 &&
+          !ordered(c.reader[b], c.read_clock, c.read_lanes, c.read_tick))
         leave_after([&] {
           note_race(r, a + b, mode, site, c.reader[b], "read", c.read_site,
                     "with no barrier in between");
@@ -266,13 +277,13 @@ inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a,
   } else {
     const auto several = static_cast<std::uint16_t>(kWarp | thread_ / 32);
     const bool whole = mask == 15 && load(c.reader) == all_bytes(several) &&
-                       !ordered(several, c.read_clock, c.read_lanes);
+                       !ordered(several, c.read_clock, c.read_lanes, c.read_tick);
     bool joined = whole;
     if (!whole)
       for (unsigned b = 0; b < 4; ++b) {
         if (!(mask >> b & 1)) continue;
         std::uint16_t& who = c.reader[b];
-        if (who == 0 || ordered(who, c.read_clock, c.read_lanes)) who = self;
+        if (who == 0 || ordered(who, c.read_clock, c.read_lanes, c.read_tick)) who = self;
         else if (who == several || (who < kWarp && (who - 1u) / 32 == thread_ / 32))
           who = several, joined = true;
         else who = kMany;
@@ -310,7 +321,7 @@ inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a
       for (unsigned b = 0; b < 4; ++b) {
         if (mask >> b & 1) c.writer[b] = self;
         else if (c.writer[b] != 0 && c.write_clock != clock) {
-          if (ordered(c.writer[b], c.write_clock, 0)) c.writer[b] = 0;
+          if (ordered(c.writer[b], c.write_clock, 0, c.write_tick)) c.writer[b] = 0;
           else clock = std::min(clock, c.write_clock);
         }
       }
@@ -364,6 +375,11 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
     if (!r) return;
     last_ = r;
   }
+  if (--until_delay_ == 0) {
+    until_delay_ = scheduler_->delay();  // before the switch: it counts for all threads
+    scheduler_->let_others_run();
+    return access(p, bytes, mode, site, aligned);
+  }
   if (++accesses_ >= deadline_)
     report(Finding::spin_wait, r, site, [&] {
       return str(progress_limit_,
@@ -408,55 +424,11 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
                       to = std::min<std::size_t>(4, from + bytes - done);
     const auto mask = static_cast<unsigned>((1u << to) - (1u << from));
     const char* word = a + done - from;
+    if (threads_.active()) check_threads(*r, *c, mask, word, mode, site);
     if (mode == Access::read) read_cell(*r, *c, mask, word, site);
     else write_cell(*r, *c, mask, word, mode, site);
     done += to - from;
   }
-}
-
-void Checker::constant(const void* p, std::size_t bytes, Site site) {
-  access(p, bytes, Access::read, site);
-  const char* const a = static_cast<const char*>(p);
-  Region* const r = last_;
-  if (!r->holds(a)) return;  // not in memory that is checked
-  if (r->shared())
-    report(Finding::invalid_address, r, site,
-           [&] { return str("__ldg: expected global memory, got ", describe(*r, a)); });
-  const auto offset = static_cast<std::size_t>(a - r->begin);
-  Cell* c = r->cells + offset / 4;
-  for (std::size_t done = 0; done < bytes; ++c) {
-    const std::size_t from = (offset + done) % 4,
-                      to = std::min<std::size_t>(4, from + bytes - done);
-    const auto mask = static_cast<std::uint8_t>((1u << to) - (1u << from));
-    if (c->write_tick >= launch_tick_ && (c->write_bytes & mask) != 0)
-      leave_after([&] {
-        note_race(
-            *r, a, Access::read, site, kMany, "wrote", c->write_site,
-            "by __ldg, whose memory no thread of the grid may write: it can return old values");
-      });
-    c->constant |= mask;
-    done += to - from;
-  }
-}
-
-void Checker::async_issue(void* shared, std::size_t size, const void* global, std::size_t bytes,
-                          Location where) {
-  const Site site = site_of(where);
-  if (bytes != 0) access(global, bytes, Access::read, site, false);
-  access(shared, size, Access::write, site);
-  Region* r = find_shared(static_cast<const char*>(shared));
-  Cell* c = r->cells + static_cast<std::size_t>(static_cast<char*>(shared) - r->begin) / 4;
-  // until the copy completes
-  for (std::size_t i = 0; i < size / 4; ++i) c[i].initialised = 0, c[i].in_flight = 15;
-}
-
-void Checker::async_land(void* shared, std::size_t size, const void* global, std::size_t bytes,
-                         Location where) {
-  const Site site = site_of(where);
-  Profiler* profiler = std::exchange(profiler_, nullptr);  // was counted at the issue
-  if (bytes != 0) access(global, bytes, Access::read, site, false);
-  access(shared, size, Access::write, site);
-  profiler_ = profiler;
 }
 
 void Checker::range(Region& r, const char* p, std::size_t bytes, bool write) {

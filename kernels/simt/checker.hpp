@@ -14,13 +14,12 @@
 #include "simt/memory_map.hpp"
 #include "simt/op_sets.hpp"
 #include "simt/symbols.hpp"
+#include "simt/thread_order.hpp"
 
 namespace braid::simt {
 
 class Profiler;
 class Scheduler;
-
-enum class Access : std::uint8_t { read, write, atomic };
 
 /// Returns true if the program has kernels that report their loads and stores to the checker.
 /// Without such kernels nothing is checked: vector accesses and atomics, which report themselves,
@@ -34,8 +33,8 @@ enum class Access : std::uint8_t { read, write, atomic };
 /// Handles one grid, copy or memset at a time.
 ///
 /// Orderings that it knows: program order of a thread; __syncthreads; __syncwarp (exact, by vector
-/// clocks, also for partial masks); fences and atomics between blocks (BlockOrder); between
-/// operations, what the runtime reports (happens_before). Two unordered accesses to the same byte
+/// clocks, also for partial masks); named barriers and mbarriers (ThreadOrder); fences and atomics
+/// between blocks (BlockOrder); between operations, what the runtime reports (happens_before). Two unordered accesses to the same byte
 /// are a race if at least one is a write and not both are atomic. There are no false positives.
 /// Some races are missed, because a cell cannot record everything: for example unordered accesses
 /// of dozens of operations (OpSets), or accesses to parts of a word in different intervals.
@@ -58,6 +57,10 @@ class Checker {
   void block_barrier() noexcept;
   void warp_barrier(unsigned warp, unsigned mask) noexcept;
   void fence();
+  /// Orderings by barriers of some threads of the block: see ThreadOrder.
+  void start_thread_order(unsigned threads);
+  void release(unsigned t, ThreadOrder::Clock& clock);
+  void acquire(unsigned t, const ThreadOrder::Clock& clock) { threads_.acquire(t, clock); }
   void set_thread(unsigned index) noexcept {
     thread_ = index;
     idle_ = 0;
@@ -95,13 +98,15 @@ class Checker {
   void check_readers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
   void check_others(Region& r, const Cell& c, unsigned mask, const char* a, Access mode, Site site);
   void check_atomics(Region& r, Cell& c, const char* a, Site site);
+  void check_threads(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
   void note_atomic(Cell& c, unsigned mask);
   void set_writer_op(Cell& c, unsigned mask, Access mode);
   void set_reader_op(Cell& c, unsigned mask);
   Region* find(const char* a, std::size_t bytes, Access mode, Site site);
   Region* find_shared(const char* a) noexcept;
   bool harmless(const char* a, Access mode);
-  bool ordered(std::uint16_t who, std::uint16_t clock, std::uint32_t lanes) const noexcept;
+  [[nodiscard]] bool ordered(std::uint16_t who, std::uint16_t clock, std::uint32_t lanes,
+                             std::uint32_t tick) const noexcept;
   bool op_ordered(std::uint32_t op) {
     return op == 0 || op == op_ || op_ == 0 || known_[op % kKnown] == op || ask_order(op);
   }
@@ -161,10 +166,12 @@ class Checker {
   int device_ = -1;                   // -1: any
   std::uint32_t known_[kKnown] = {};  // operations that are ordered before this one
   std::uint64_t accesses_ = 0, deadline_ = 0, progress_limit_ = 0;
+  std::uint64_t until_delay_ = 0;  // accesses until the thread lets others run; 0: it never does
   const char* spin_[2] = {};
   std::uint32_t idle_ = 0, spin_limit_ = 0;
   std::uint32_t moved_warps_ = 0;  // warps whose clocks are not zero
   BlockOrder blocks_;
+  ThreadOrder threads_;
   OpSets sets_;
   struct EarlierAtomic {
     std::uint32_t tick;

@@ -1,8 +1,10 @@
 // What the checker records for words that several operations, or atomics of several threads and
-// blocks, have accessed.
+// blocks, have accessed, and in blocks with barriers of some threads; and the accesses of __ldg and
+// cp.async.
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "simt/checker.hpp"
 
@@ -61,7 +63,8 @@ void Checker::note_atomic(Cell& c, unsigned mask) {
   unsigned count = 1;
   for (unsigned b = 0; b < 4 && count < 4; ++b) {
     const std::uint16_t w = c.writer[b];
-    if ((mask >> b & 1) && w != 0 && w != self && !ordered(w, c.write_clock, 0)) kept[count++] = w;
+    if ((mask >> b & 1) && w != 0 && w != self && !ordered(w, c.write_clock, 0, c.write_tick))
+      kept[count++] = w;
   }
   unsigned next = 0;
   bool others = false;
@@ -111,6 +114,80 @@ void Checker::set_reader_op(Cell& c, unsigned mask) {
     c.read_bytes = 0;
   }
   c.read_bytes = static_cast<std::uint8_t>((c.read_bytes | mask) & 15);
+}
+
+void Checker::start_thread_order(unsigned threads) {
+  if (!threads_.active()) threads_.start(threads, ++tick_);
+}
+
+void Checker::release(unsigned t, ThreadOrder::Clock& clock) {
+  threads_.release(t, tick_, clock);
+  ++tick_;
+}
+
+// Checks an access in a block that has named barriers or mbarriers.
+void Checker::check_threads(Region& r, Cell& c, unsigned mask, const char* a, Access mode,
+                            Site site) {
+  const auto thread = static_cast<std::uint16_t>(thread_);
+  const ThreadOrder::Use* const other = threads_.access(
+      &c, {tick_, thread, static_cast<std::uint8_t>(mask), mode, site}, barrier_tick_);
+  if (other == nullptr) return;
+  leave_after([&] {
+    note_race(r, a, mode, site, static_cast<std::uint16_t>(other->thread + 1),
+              other->mode == Access::read    ? "read"
+              : other->mode == Access::write ? "wrote"
+                                             : "updated atomically",
+              other->site, "with no barrier in between that orders the two threads");
+  });
+}
+
+void Checker::constant(const void* p, std::size_t bytes, Site site) {
+  access(p, bytes, Access::read, site);
+  const char* const a = static_cast<const char*>(p);
+  Region* const r = last_;
+  if (!r->holds(a)) return;  // not in memory that is checked
+  if (r->shared())
+    report(Finding::invalid_address, r, site,
+           [&] { return str("__ldg: expected global memory, got ", describe(*r, a)); });
+  const auto offset = static_cast<std::size_t>(a - r->begin);
+  Cell* c = r->cells + offset / 4;
+  for (std::size_t done = 0; done < bytes; ++c) {
+    const std::size_t from = (offset + done) % 4,
+                      to = std::min<std::size_t>(4, from + bytes - done);
+    const auto mask = static_cast<std::uint8_t>((1u << to) - (1u << from));
+    if (c->write_tick >= launch_tick_ && (c->write_bytes & mask) != 0)
+      leave_after([&] {
+        note_race(
+            *r, a, Access::read, site, kMany, "wrote", c->write_site,
+            "by __ldg, whose memory no thread of the grid may write: it can return old values");
+      });
+    c->constant |= mask;
+    done += to - from;
+  }
+}
+
+void Checker::async_issue(void* shared, std::size_t size, const void* global, std::size_t bytes,
+                          Location where) {
+  const Site site = site_of(where);
+  const std::uint64_t delay = std::exchange(until_delay_, 0);
+  if (bytes != 0) access(global, bytes, Access::read, site, false);
+  access(shared, size, Access::write, site);
+  until_delay_ = delay;
+  Region* r = find_shared(static_cast<const char*>(shared));
+  Cell* c = r->cells + static_cast<std::size_t>(static_cast<char*>(shared) - r->begin) / 4;
+  // until the copy completes
+  for (std::size_t i = 0; i < size / 4; ++i) c[i].initialised = 0, c[i].in_flight = 15;
+}
+
+void Checker::async_land(void* shared, std::size_t size, const void* global, std::size_t bytes,
+                         Location where) {
+  const Site site = site_of(where);
+  Profiler* profiler = std::exchange(profiler_, nullptr);  // was counted at the issue
+  const std::uint64_t delay = std::exchange(until_delay_, 0);
+  if (bytes != 0) access(global, bytes, Access::read, site, false);
+  access(shared, size, Access::write, site);
+  profiler_ = profiler;
+  until_delay_ = delay;
 }
 
 }  // namespace braid::simt

@@ -39,6 +39,12 @@ Config from_environment() {
     throw ArgumentError(
         str("BRAID_SIMT_ORDER: expected forward, reverse or random[:seed], got '", order, "'"));
   }
+  if (const auto text = text_of("BRAID_SIMT_DELAY"); !text.empty()) {
+    const std::uint64_t delay = number("BRAID_SIMT_DELAY", text);
+    if (delay > 1'000'000'000)
+      throw ArgumentError(str("BRAID_SIMT_DELAY: expected at most 1000000000, got ", delay));
+    c.delay = static_cast<std::uint32_t>(delay);
+  }
   if (const auto text = text_of("BRAID_SIMT_WORKERS"); !text.empty())
     c.workers = static_cast<int>(number("BRAID_SIMT_WORKERS", text));
   if (c.workers < 1 || c.workers > 1024)

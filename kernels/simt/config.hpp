@@ -13,6 +13,9 @@ enum class Order : std::uint8_t { forward, reverse, random };
 struct Config {
   Order order = Order::forward;  ///< BRAID_SIMT_ORDER=forward|reverse|random[:seed]
   std::uint64_t seed = 1;        ///< of the random order
+  /// BRAID_SIMT_DELAY=n: in the random order, a checked thread lets others run after n accesses on
+  /// average, between barriers too; 0: only where it waits
+  std::uint32_t delay = 0;
   /// BRAID_SIMT_WORKERS: host threads that share the blocks of a grid; 1 while checks are on
   int workers = 1;
   /// BRAID_SIMT_ASYNC=late|early: cp.async completes in the wait, or immediately

@@ -117,6 +117,19 @@ void async_commit() { ++here("cp.async").current().groups; }
 void async_wait(int newest) { here("cp.async").async_wait(newest); }
 void async_wait_all() { here("cp.async").async_wait_all(); }
 
+void named_barrier(int id, int threads, bool waits, Location where) {
+  here("named_barrier").named_barrier(id, threads, waits, where);
+}
+void mbarrier_init(std::uint64_t* barrier, unsigned arrivals, Location where) {
+  here("mbarrier").mbarrier_init(barrier, arrivals, where);
+}
+void mbarrier_arrive(std::uint64_t* barrier, bool copies, Location where) {
+  here("mbarrier").mbarrier_arrive(barrier, copies, where);
+}
+void mbarrier_wait(std::uint64_t* barrier, unsigned parity, Location where) {
+  here("mbarrier").mbarrier_wait(barrier, parity, where);
+}
+
 void load_matrices(std::uint32_t* r, int count, bool transposed, const void* row, Location where) {
   Scheduler& s = here("ldmatrix");
   const int lane = s.current().index & 31;

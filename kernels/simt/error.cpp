@@ -116,7 +116,8 @@ void Scheduler::report_deadlock() {
   std::string text = "all threads that are left wait for others:";
   const auto same = [](const Thread& a, const Thread& b) {
     return a.state == b.state &&
-           (a.state == State::done || (a.where.line == b.where.line && a.mask == b.mask));
+           (a.state == State::done ||
+            (a.where.line == b.where.line && a.mask == b.mask && a.barrier == b.barrier));
   };
   for (Thread& thread : threads_)
     if (thread.state == State::at_barrier) thread.where = barrier_;
@@ -129,13 +130,20 @@ void Scheduler::report_deadlock() {
     if (a.state == State::done) text += "have returned";
     else if (a.state == State::at_barrier)
       text += str("wait at the __syncthreads at ", to_string(a.where));
+    else if (a.state == State::at_some_barrier && a.barrier != 0)
+      text += str("wait at the named barrier ", a.barrier, ", where ",
+                  sync_.named[static_cast<std::size_t>(a.barrier)].arrived, " of ",
+                  sync_.named[static_cast<std::size_t>(a.barrier)].threads, " have arrived, at ",
+                  to_string(a.where));
+    else if (a.state == State::at_some_barrier)
+      text += str("wait for an mbarrier at ", to_string(a.where));
     else
       text += str("wait in a warp operation with mask ", hex(a.mask), " at ", to_string(a.where));
     if (!first && a.state != State::done) first = &a;
     i = j;
   }
   const Finding finding =
-      first->state == State::at_barrier ? Finding::divergent_barrier : Finding::divergent_warp;
+      first->state == State::in_warp_op ? Finding::divergent_warp : Finding::divergent_barrier;
   Error::Details details = details_at(finding, first->where);
   details.kernel = kernel();
   details.block = blockIdx;

@@ -148,6 +148,7 @@ void Scheduler::thread_done() {
   if (arrived_ != 0)
     fail(Finding::divergent_barrier, barrier_,
          "returned, while other threads of the block wait at the __syncthreads");
+  if (sync_.used) check_sync_at_end();
   leave_warp(me.index / 32, me.index % 32u);
 }
 
@@ -217,6 +218,13 @@ void Scheduler::fail_without_progress(Location where) {
   });
 }
 
+// A thread that has not begun goes first: otherwise those that have would run alone.
+void Scheduler::let_others_run() {
+  if (ready_begin_ == ready_end_ && started_ == count_) return;
+  make_ready(*current_);
+  go(started_ < count_ ? &threads_[start_order_[started_++]] : next_thread());
+}
+
 void Scheduler::in_vain(const void*, Location where) {
   if (++current_->in_vain < config_.spin_limit) return;
   fail(Finding::spin_wait, where, [&] {
@@ -277,6 +285,7 @@ void Scheduler::run_block() {
   arrived_ = started_ = ready_begin_ = ready_end_ = 0;
   vote_kind_ = -1;
   effort_ = 0;
+  if (sync_.used) sync_.clear();
   arena_.reset();
   if (checker_) checker_->block_begin();
   ++stats_.blocks;

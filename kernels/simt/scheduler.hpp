@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "simt/arena.hpp"
+#include "simt/block_sync.hpp"
 #include "simt/config.hpp"
 #include "simt/device.hpp"
 #include "simt/error.hpp"
@@ -20,16 +21,7 @@ namespace braid::simt {
 
 class Checker;
 
-enum class State : std::uint8_t { fresh, ready, at_barrier, in_warp_op, done };
-
-/// A cp.async that is in flight.
-struct AsyncCopy {
-  void* shared;
-  const void* global;
-  int size, bytes, group;
-  Location where;
-  char source[16] = {};  // the source bytes at the time of the issue
-};
+enum class State : std::uint8_t { fresh, ready, at_barrier, in_warp_op, at_some_barrier, done };
 
 /// One CUDA thread of the running block.
 struct alignas(64) Thread {  // members that every switch touches are in the first cache line
@@ -40,6 +32,7 @@ struct alignas(64) Thread {  // members that every switch touches are in the fir
   uint3 id{};
   Location where;     // the warp operation where it waits
   unsigned mask = 0;  // of that warp operation
+  int barrier = 0;    // a named barrier where it waits; 0: an mbarrier
   int groups = 0;     // cp.async groups it has committed
   std::vector<AsyncCopy> copies;
 };
@@ -105,6 +98,17 @@ class Scheduler {
   void async_wait(int newest);
   void async_wait_all();
   void in_vain(const void* p, Location where);
+  void named_barrier(int id, int threads, bool waits, Location where);
+  void mbarrier_init(std::uint64_t* barrier, unsigned arrivals, Location where);
+  void mbarrier_arrive(std::uint64_t* barrier, bool copies, Location where);
+  void mbarrier_wait(std::uint64_t* barrier, unsigned parity, Location where);
+  /// Lets another thread of the block run.
+  void let_others_run();
+  /// Returns a random number of accesses after which a thread lets others run, or 0.
+  std::uint64_t delay() noexcept {
+    if (config_.delay == 0 || config_.order != Order::random) return 0;
+    return 1 + random() % (2 * std::uint64_t{config_.delay});
+  }
   /// Records the error that run() will throw. `what` follows the kernel's name and the coordinates.
   /// Call leave_kernel() next.
   void note(Error::Details details, const std::string& what);
@@ -156,6 +160,11 @@ class Scheduler {
   void leave_warp(unsigned warp_index, unsigned lane);
   void complete(WarpGroup& group, Warp& warp, unsigned warp_index);
   void land(const AsyncCopy& copy);
+  void start_sync();
+  void check_sync_at_end();
+  void wait_at_some_barrier(int barrier, Location where);
+  void release_waiting(std::vector<Thread*>& waiting, const ThreadOrder::Clock& clock);
+  BlockSync::Mbarrier& mbarrier_at(std::uint64_t* barrier, const char* call, Location where);
   void land_group(WarpGroup& group);
   Fiber* new_fiber();
   void switch_to(Fiber& to);
@@ -187,6 +196,7 @@ class Scheduler {
   Location barrier_;  // where the threads wait
   // threads that have passed barriers and warp operations since a thread last returned
   std::uint64_t effort_ = 0;
+  BlockSync sync_;
   int vote_kind_ = -1, vote_sum_ = 0, vote_result_ = 0;
   Config config_;
   Checker* checker_ = nullptr;

@@ -5,12 +5,13 @@
 ///   - Declare shared memory with SIMT_SHARED and SIMT_DYN_SHARED. Launch with simt::launch, never
 ///     with <<<>>>. Kernels are not static.
 ///   - At most one barrier per source line; explicit masks; no spin-waits; PTX only through
-///     simt/ptx.hpp.
+///     simt/ptx.hpp and simt/barriers.hpp.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "simt/barriers.hpp"
 #include "simt/cuda_runtime.hpp"
 #include "simt/half.hpp"
 #include "simt/launch.hpp"

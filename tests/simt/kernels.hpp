@@ -45,6 +45,13 @@ __global__ void copy_bytes(const unsigned char* from, unsigned char* to, int n);
 __global__ void count(unsigned* sum);
 __global__ void read_count(const unsigned* sum, unsigned* out);
 
+// barrier_kernels.cu
+__global__ void mbarrier_ring(const float* in, float* out, int tiles);  // of 64; 96 threads
+__global__ void named_barrier_ring(const float* in, float* out, int tiles);
+__global__ void halves_of_words(float* out);                     // 96 threads
+__global__ void one_lane_waits(float* out);                      // 64 threads
+__global__ void take_turns(unsigned* counter, unsigned* turns);  // 64 threads
+
 // right_kernels.cu; C = A B is row major
 void gemm_tiled(int m, int n, int k, const float* a, const float* b, float* c);
 // ldmatrix and mma; m, n and k are multiples of 64, 64 and 16

@@ -1,6 +1,8 @@
 // Every mistake is reported, under every order of threads, with its kind, kernel, variable and
 // line. The corrected kernels are not reported.
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "kernels.hpp"
 #include "support.hpp"
@@ -27,7 +29,7 @@ struct ShortPatience : KeepConfig {
   }
 };
 
-void expect_report(const WrongKernel& k) {
+void expect_report(const WrongKernel& k, const std::string& source) {
   const Memory memory;
   bool reported = false;
   try {
@@ -36,9 +38,9 @@ void expect_report(const WrongKernel& k) {
     reported = true;
     INFO(e.what());
     const auto& d = e.details;
-    const std::vector<int> lines = marked_lines("wrong_kernels.cu", k.name);
+    const std::vector<int> lines = marked_lines(source, k.name);
     const auto marked = [&](const std::string& file, int line) {
-      return file == "wrong_kernels.cu" && std::count(lines.begin(), lines.end(), line) == 1;
+      return file == source && std::count(lines.begin(), lines.end(), line) == 1;
     };
     CHECK(to_string(d.finding) == std::string(to_string(k.finding)));
     CHECK(d.kernel == "braid::simt_tests::wrong::" + std::string(k.name));
@@ -47,9 +49,18 @@ void expect_report(const WrongKernel& k) {
     CHECK((d.other_line == 0 || marked(d.other_file, d.other_line)));
     const std::string text = e.what();
     CHECK(text.rfind(d.kernel + " block (", 0) == 0);
-    CHECK(text.find("wrong_kernels.cu:" + std::to_string(d.line)) != std::string::npos);
+    CHECK(text.find(source + ":" + std::to_string(d.line)) != std::string::npos);
   }
   CHECK(reported);
+}
+
+struct Source {
+  const char* file;
+  std::span<const WrongKernel> kernels;
+  std::size_t count;
+};
+std::vector<Source> sources() {
+  return {{"wrong_kernels.cu", wrong_kernels(), 41}, {"barrier_kernels.cu", wrong_barriers(), 13}};
 }
 
 }  // namespace
@@ -57,18 +68,20 @@ void expect_report(const WrongKernel& k) {
 TEST_CASE("simt: every wrong kernel is reported in every order, corrected none is", "[wrong]") {
   SIMT_CHECKED_OR_RETURN();
   const ShortPatience patience;
-  CHECK(wrong_kernels().size() == 41);
-  in_all_orders([] {
-    for (const WrongKernel& k : wrong_kernels()) {
-      INFO(k.name);
-      expect_report(k);
-    }
-    for (const WrongKernel& k : wrong_kernels()) {
-      INFO(k.name);
-      const Memory memory;
-      CHECK_NOTHROW(run_wrong(k, memory.buffers(), true));
-    }
-  });
+  for (const Source& source : sources()) {
+    CHECK(source.kernels.size() == source.count);
+    in_all_orders([&] {
+      for (const WrongKernel& k : source.kernels) {
+        INFO(k.name);
+        expect_report(k, source.file);
+      }
+      for (const WrongKernel& k : source.kernels) {
+        INFO(k.name);
+        const Memory memory;
+        CHECK_NOTHROW(run_wrong(k, memory.buffers(), true));
+      }
+    });
+  }
 }
 
 TEST_CASE("simt: reports are made outside the checker", "[wrong]") {
@@ -78,12 +91,13 @@ TEST_CASE("simt: reports are made outside the checker", "[wrong]") {
 TEST_CASE("simt: after a finding the next kernel runs as if nothing had been", "[wrong]") {
   SIMT_CHECKED_OR_RETURN();
   const ShortPatience patience;
-  for (const WrongKernel& k : wrong_kernels()) {
-    INFO(k.name);
-    const Memory memory, fresh;
-    CHECK_THROWS_AS(run_wrong(k, memory.buffers()), simt::Error);
-    CHECK_NOTHROW(run_wrong(k, fresh.buffers(), true));
-  }
+  for (const Source& source : sources())
+    for (const WrongKernel& k : source.kernels) {
+      INFO(k.name);
+      const Memory memory, fresh;
+      CHECK_THROWS_AS(run_wrong(k, memory.buffers()), simt::Error);
+      CHECK_NOTHROW(run_wrong(k, fresh.buffers(), true));
+    }
 }
 
 TEST_CASE("simt: without checks too a wait by votes and barriers ends", "[wrong]") {

@@ -23,7 +23,8 @@ struct WrongKernel {
   void (*kernel)(Buffers b, bool fixed);
   unsigned threads = 64, blocks = 1;
 };
-[[nodiscard]] std::span<const WrongKernel> wrong_kernels();
+[[nodiscard]] std::span<const WrongKernel> wrong_kernels();   // of wrong_kernels.cu
+[[nodiscard]] std::span<const WrongKernel> wrong_barriers();  // of barrier_kernels.cu
 /// Runs the kernel with its mistake, or without it if `fixed`.
 void run_wrong(const WrongKernel& k, const Buffers& b, bool fixed = false);
 [[nodiscard]] std::string text_of_the_host(const char* a, char b);

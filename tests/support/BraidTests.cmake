@@ -35,15 +35,17 @@ endfunction()
 
 # braid_simt_order(<variable> <threads> <streams>): sets the variable to the environment of these
 # orders, each `forward`, `reverse` or `random:<seed>`. With threads in a random order mma adds as
-# tensor cores do.
+# tensor cores do, and threads let others run between barriers.
 function(braid_simt_order variable threads streams)
   string(REPLACE "forward" "fifo" streams ${streams})
   set(mma nearest)
+  set(delay 0)
   if(threads MATCHES "^random")
     set(mma cut)
+    set(delay 300)
   endif()
   set(${variable} BRAID_SIMT_ORDER=${threads} BRAID_SIMT_STREAM_ORDER=${streams}
-                  BRAID_SIMT_MMA=${mma} PARENT_SCOPE)
+                  BRAID_SIMT_MMA=${mma} BRAID_SIMT_DELAY=${delay} PARENT_SCOPE)
 endfunction()
 
 # braid_simt_tests(<name> <target> ENVIRONMENT <pairs> LABELS <labels>): registers <name>.<order>
