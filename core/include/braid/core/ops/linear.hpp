@@ -20,8 +20,8 @@ namespace braid {
 /// Throws    as linear
 [[nodiscard]] Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
-/// Returns gelu(linear(x, weight, bias), approximate), as one op: one pass where Braid's own kernels
-/// compute it on CUDA. The gradient needs the result of linear, which the same pass writes.
+/// Returns gelu(linear(x, weight, bias), approximate), as one op: one pass where Braid's own
+/// kernels compute it on CUDA. The gradient needs the result of linear, which the same pass writes.
 ///
 /// Shapes    as linear; floating point only
 /// Gradient  that of linear for dy gelu'(linear(x, weight, bias))
