@@ -5,8 +5,8 @@
 #include "simt/types.hpp"
 
 /// Barriers of some threads of a block, for warps that do different work, as a warp that copies and
-/// warps that multiply. Under nvcc they are the PTX instructions of sm_80. In the emulation a thread
-/// that waits lets others run, and the checker knows which accesses they order.
+/// warps that multiply. Under nvcc they are the PTX instructions of sm_80. In the emulation a
+/// thread that waits lets others run, and the checker knows which accesses they order.
 namespace braid::simt {
 
 #if defined(__CUDACC__)

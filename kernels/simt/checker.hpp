@@ -34,10 +34,11 @@ class Scheduler;
 ///
 /// Orderings that it knows: program order of a thread; __syncthreads; __syncwarp (exact, by vector
 /// clocks, also for partial masks); named barriers and mbarriers (ThreadOrder); fences and atomics
-/// between blocks (BlockOrder); between operations, what the runtime reports (happens_before). Two unordered accesses to the same byte
-/// are a race if at least one is a write and not both are atomic. There are no false positives.
-/// Some races are missed, because a cell cannot record everything: for example unordered accesses
-/// of dozens of operations (OpSets), or accesses to parts of a word in different intervals.
+/// between blocks (BlockOrder); between operations, what the runtime reports (happens_before). Two
+/// unordered accesses to the same byte are a race if at least one is a write and not both are
+/// atomic. There are no false positives. Some races are missed, because a cell cannot record
+/// everything: for example unordered accesses of dozens of operations (OpSets), or accesses to
+/// parts of a word in different intervals.
 class Checker {
  public:
   /// Returns the only checker of the process. Hold grid_mutex() while using it.
