@@ -80,12 +80,17 @@ void scatter_values(const char* op, const Tensor& y, int d, const Tensor& index,
 /// Returns a whole number as an element of an integer type. A number out of range wraps around.
 [[nodiscard]] std::int64_t wrapped(const Scalar& value, DType dtype) noexcept;
 
-/// The device on which a factory creates.
-[[nodiscard]] inline Device device_of(const FactoryOptions& options) {
-  return options.device ? *options.device : get_default_device();
-}
+/// The device on which a factory creates. Throws DeviceError if its memory is to be pinned, and
+/// cannot be.
+[[nodiscard]] Device device_of(const FactoryOptions& options);
+/// The result of a factory, with the options that say more than device and dtype.
+[[nodiscard]] Tensor finish(const Tensor& t, const FactoryOptions& options);
+/// As make_tensor, in pinned memory of a CPU device.
+[[nodiscard]] Tensor make_pinned(const Shape& shape, DType dtype, Device device);
 /// Returns a contiguous tensor filled with one value, which wraps around in an integer type.
 [[nodiscard]] Tensor filled(const Shape& shape, const Scalar& value, DType dtype, Device device);
+/// make_tensor or make_pinned, as the options say.
+[[nodiscard]] Tensor made(const Shape& shape, DType dtype, const FactoryOptions& options);
 
 /// Returns the factor of add and sub for operands of type `dtype`. Integer types and bool require a
 /// whole number and throw DTypeError otherwise; in an integer type it wraps around, for bool it

@@ -27,20 +27,40 @@ void copy_values(const Tensor& dst, const Tensor& src) {
 
 namespace {
 
-/// Copies x to another device. Requires a contiguous x.
-Tensor transfer(const Tensor& x, Device device) {
+/// Copies x into new memory of another device. Requires a contiguous x.
+Tensor transfer_on(Stream& stream, const Tensor& x, Device device, bool non_blocking) {
   Tensor y = make_tensor(x.shape(), x.dtype(), device);
   const std::size_t bytes = static_cast<std::size_t>(x.numel()) * size_of(x.dtype());
-  if (bytes == 0) return y;
+  if (bytes != 0)
+    device_context(stream.device())
+        .backend->copy({y.id()->data(), device, x.id()->data(), x.device(), bytes, non_blocking},
+                       stream);
+  return y;
+}
+
+/// The same on the current stream, whose later work sees the values. A copy from the host runs on
+/// the device's upload stream, into memory of that stream, so it waits for no work of the device.
+Tensor transfer(const Tensor& x, Device device, bool non_blocking) {
   // A backend other than the CPU's can access the memory of both sides.
   const Device by = device.type() == DeviceType::cpu ? x.device() : device;
-  device_context(by).backend->copy({y.id()->data(), device, x.id()->data(), x.device(), bytes},
-                                   current_stream(by));
+  Stream& current = current_stream(by);
+  const std::shared_ptr<Stream> uploads =
+      x.device().is_cpu() && x.numel() != 0 && detail::StepCapture::current() == nullptr
+          ? device_context(by).backend->upload_stream()
+          : nullptr;
+  if (uploads == nullptr) return transfer_on(current, x, device, non_blocking);
+  Tensor y;
+  {
+    const StreamGuard guard(uploads);
+    y = transfer_on(*uploads, x, device, non_blocking);
+  }
+  current.wait_for(*uploads);
+  record_stream(y, current);
   return y;
 }
 
 /// Not recorded. Converts before or after the transfer, so that fewer bytes are transferred.
-Tensor converted(const Tensor& x, Device device, DType dtype) {
+Tensor converted(const Tensor& x, Device device, DType dtype, bool non_blocking) {
   Tensor y = x;
   const bool widens = size_of(dtype) > size_of(x.dtype());
   const auto convert = [&] {
@@ -60,24 +80,42 @@ Tensor converted(const Tensor& x, Device device, DType dtype) {
     copy_values(z, y);
     y = z;
   }
-  y = transfer(y, device);
+  y = transfer(y, device, non_blocking);
   if (widens) convert();
   return y;
 }
 
 }  // namespace
+
+Tensor make_pinned(const Shape& shape, DType dtype, Device device) {
+  const std::int64_t n = checked_numel("tensor", shape, size_of(dtype));
+  return make_tensor_on(
+      Storage::allocate_pinned(static_cast<std::size_t>(n) * size_of(dtype), device), shape,
+      contiguous_strides(shape), 0, dtype);
+}
+
 }  // namespace ops
 
-Tensor Tensor::to(Device device, std::optional<DType> dtype, bool copy) const {
+Tensor Tensor::to(Device device, std::optional<DType> dtype, bool non_blocking, bool copy) const {
   const TensorImpl& t = detail::defined(impl_);
   const DType type = dtype.value_or(t.dtype);
   if (!copy && device == t.device && type == t.dtype) return *this;
   (void)device_context(device);
-  Tensor y = ops::converted(*this, device, type);
+  Tensor y = ops::converted(*this, device, type, non_blocking);
   if (!is_floating(type) || !is_floating(t.dtype) || !needs_grad({*this})) return y;
   return record("to", {*this}, y, [from = t.device, as = t.dtype](const Tensor& dy) -> Grads {
     return {dy.to(from, as)};
   });
+}
+
+Tensor Tensor::pin_memory() const {
+  const TensorImpl& t = detail::defined(impl_);
+  if (t.storage->is_pinned()) return *this;
+  detail::StepCapture::refuse("pin_memory", "a captured step without copies on the host, got one");
+  Tensor y = ops::make_pinned(t.shape, t.dtype, t.device);
+  ops::copy_values(y, *this);
+  if (!is_floating(t.dtype) || !needs_grad({*this})) return y;
+  return record("pin_memory", {*this}, y, [](const Tensor& dy) -> Grads { return {dy}; });
 }
 
 Tensor Tensor::clone() const { return to(device(), dtype(), true); }

@@ -25,17 +25,31 @@ void collect(const Literal& l, const Shape& shape, int depth, std::vector<const 
   for (const Literal& item : l.items) collect(item, shape, depth + 1, flat);
 }
 
-Tensor finish(const Tensor& t, const FactoryOptions& options) {
-  return options.requires_grad ? t.requires_grad_() : t;
-}
-
 Tensor to_options(const Tensor& host, const FactoryOptions& options, DType natural) {
-  return finish(host.to(ops::device_of(options), options.dtype.value_or(natural)), options);
+  return ops::finish(host.to(ops::device_of(options), options.dtype.value_or(natural)), options);
 }
 
 }  // namespace
 
 namespace ops {
+
+Device device_of(const FactoryOptions& options) {
+  const Device device = options.device ? *options.device : get_default_device();
+  if (options.pinned_memory) (void)pinned_allocator_for("pinned_memory", device);
+  return device;
+}
+
+Tensor finish(const Tensor& t, const FactoryOptions& options) {
+  const Tensor y = options.pinned_memory ? t.pin_memory() : t;
+  return options.requires_grad ? y.requires_grad_() : y;
+}
+
+Tensor made(const Shape& shape, DType dtype, const FactoryOptions& options) {
+  const Device device = device_of(options);
+  return options.pinned_memory ? make_pinned(shape, dtype, device)
+                               : make_tensor(shape, dtype, device);
+}
+
 Tensor filled(const Shape& shape, const Scalar& value, DType dtype, Device device) {
   Tensor t = make_tensor(shape, dtype, device);
   fill_values(t, value);
@@ -122,9 +136,10 @@ namespace {
 Tensor full_of(const char* op, const Shape& shape, const Scalar& value, DType natural,
                const FactoryOptions& options) {
   const DType dtype = options.dtype.value_or(natural);
-  return finish(
-      ops::filled(shape, ops::fill_value(op, value, dtype), dtype, ops::device_of(options)),
-      options);
+  const Scalar number = ops::fill_value(op, value, dtype);
+  const Tensor t = ops::made(shape, dtype, options);
+  ops::fill_values(t, number);
+  return ops::finish(t, options);
 }
 }  // namespace
 
@@ -143,7 +158,7 @@ Tensor empty(const Shape& shape, const FactoryOptions& options) {
 #ifndef NDEBUG
   if (is_floating(dtype)) return full(shape, std::numeric_limits<double>::quiet_NaN(), options);
 #endif
-  return finish(make_tensor(shape, dtype, ops::device_of(options)), options);
+  return ops::finish(ops::made(shape, dtype, options), options);
 }
 
 FactoryOptions detail::like(const Tensor& t, FactoryOptions options) {
@@ -258,7 +273,7 @@ Tensor eye(std::int64_t n, std::int64_t m, const FactoryOptions& options) {
   const Tensor t = zeros({n, m}, plain);
   if (const std::int64_t length = std::min(n, m); length > 0)
     ops::copy_values(make_view(t, {length}, {m + 1}, 0), ops::filled({}, 1, t.dtype(), t.device()));
-  return finish(t, options);
+  return ops::finish(t, options);
 }
 
 namespace {

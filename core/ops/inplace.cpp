@@ -99,7 +99,7 @@ void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
 
 }  // namespace ops
 
-const Tensor& Tensor::copy_(const Tensor& source) const& {
+const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const& {
   ops::check_in_place("copy_", *this, source);
   if (broadcast_shapes("copy_", shape(), source.shape()) != shape())
     throw ShapeError(
@@ -113,7 +113,7 @@ const Tensor& Tensor::copy_(const Tensor& source) const& {
   // changes nothing.
   const bool within_reach =
       device_context(device()).host_memory && device_context(source.device()).host_memory;
-  Tensor from = within_reach ? source.detach() : source.detach().to(device());
+  Tensor from = within_reach ? source.detach() : source.detach().to(device(), non_blocking);
   if (from.storage() == storage()) from = from.clone();
   ops::copy_values(*this, from);
   storage()->bump_version();

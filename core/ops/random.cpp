@@ -61,13 +61,13 @@ Tensor fill_random(const char* op, RandomKind kind, const Shape& shape,
   const DType dtype = options.dtype.value_or(natural);
   if (kind != RandomKind::integers && !is_floating(dtype))
     throw DTypeError(str(op, ": expected a floating point type, got ", dtype));
-  Tensor t = make_tensor(shape, dtype, ops::device_of(options));
+  const Tensor t = ops::made(shape, dtype, options);
   RandomArgs args{kind, dtype, t.id()->data(), t.numel(), 0, 0, low, high, ilow, ihigh};
   if (!options.seed) args.shift = recorded_shift();
   args.seed = options.seed.value_or(seed_of_thread());
   args.stream = options.seed ? 0 : next_random_stream();
   if (t.numel()) launch(op, t.device(), &KernelTable::random, args);
-  return options.requires_grad ? t.requires_grad_() : t;
+  return ops::finish(t, options);
 }
 
 }  // namespace
@@ -148,8 +148,7 @@ Tensor normal(double mean, double std, const Shape& shape, const FactoryOptions&
   const DType dtype = options.dtype.value_or(DType::float32);
   if (!is_floating(dtype))
     throw DTypeError(str("normal: expected a floating point type, got ", dtype));
-  const Tensor t = randn(shape, plain).mul_(std).add_(mean);
-  return options.requires_grad ? t.requires_grad_() : t;
+  return ops::finish(randn(shape, plain).mul_(std).add_(mean), options);
 }
 
 Tensor bernoulli(const Tensor& x) {
@@ -172,12 +171,13 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                        high);
   FactoryOptions plain =
       options;  // the same numbers for all dtypes: drawn as int64, then converted
+  plain.device = ops::device_of(options);
   plain.dtype = DType::int64;
-  plain.requires_grad = false;
+  plain.requires_grad = plain.pinned_memory = false;
   const Tensor t =
       fill_random("randint", RandomKind::integers, shape, plain, DType::int64, 0, 0, low, high)
           .to(dtype);
-  return options.requires_grad ? t.requires_grad_() : t;
+  return ops::finish(t, options);
 }
 
 Tensor randperm(std::int64_t n, const FactoryOptions& options) {
@@ -185,14 +185,16 @@ Tensor randperm(std::int64_t n, const FactoryOptions& options) {
   FactoryOptions host = options;
   host.device = Device();
   host.dtype = DType::int64;
-  host.requires_grad = false;
+  host.requires_grad = host.pinned_memory = false;
+  const Device device = ops::device_of(options);
   const Tensor order = arange(n, {.device = Device()});
   // Takes the remainder of 62-bit draws. The bias is below 2^-30 for any n that fits in memory.
   const Tensor draws = n > 1 ? randint(0, std::int64_t{1} << 62, {n - 1}, host) : order;
   auto* p = order.data<std::int64_t>();
   const auto* d = draws.data<std::int64_t>();
   for (std::int64_t i = n - 1; i > 0; --i) std::swap(p[i], p[d[n - 1 - i] % (i + 1)]);
-  return order.to(ops::device_of(options), options.dtype.value_or(DType::int64));
+  const Tensor placed = order.to(device, options.dtype.value_or(DType::int64));
+  return options.pinned_memory ? placed.pin_memory() : placed;
 }
 
 }  // namespace braid

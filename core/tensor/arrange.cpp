@@ -23,9 +23,11 @@ template <class F> std::vector<Tensor> each(std::span<const Tensor> list, F f) {
   return all;
 }
 
-Tensor indices_of(const Tensor& mask, const TensorOptions& options) {
-  return nonzero(mask).t().contiguous().to(options.device(),
-                                           options.has_dtype() ? options.dtype() : DType::int64);
+Tensor indices_of(const Tensor& mask, const FactoryOptions& options) {
+  const Device device = ops::device_of(options);
+  const Tensor places =
+      nonzero(mask).t().contiguous().to(device, options.dtype.value_or(DType::int64));
+  return options.pinned_memory ? places.pin_memory() : places;
 }
 
 /// Throws unless there are at least `rank` dims and a positive factor.

@@ -101,6 +101,23 @@ const DeviceContext& device_context(Device device) {
   return r.contexts[type][device.index()];
 }
 
+PinnedAllocator* pinned_allocator() {
+  for (const auto& backend : registry().backends)
+    if (PinnedAllocator* const allocator = backend->pinned_allocator()) return allocator;
+  return nullptr;
+}
+
+PinnedAllocator& pinned_allocator_for(const char* op, Device device) {
+  if (!device.is_cpu())
+    throw DeviceError(str(op, ": expected a tensor of a CPU device, got one on ", device));
+  (void)device_context(device);  // checks that it exists
+  PinnedAllocator* const allocator = pinned_allocator();
+  if (allocator == nullptr)
+    throw DeviceError(
+        str(op, ": expected a CUDA device, whose driver pins memory of the host, got none"));
+  return *allocator;
+}
+
 Stream& current_stream(Device device) {
   const ThreadState& state = thread_state();
   const StreamGuard* guard = state.streams;

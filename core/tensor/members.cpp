@@ -118,16 +118,25 @@ std::int64_t Tensor::stride(std::int64_t dim) const {
 Tensor Tensor::to(DeviceType device, std::optional<DType> dtype, bool copy) const {
   return to(Device(device), dtype, copy);
 }
-Tensor Tensor::to(const TensorOptions& options) const {
-  return to(options.has_device() ? options.device() : device(),
-            options.has_dtype() ? options.dtype() : dtype());
+Tensor Tensor::to(Device device, bool non_blocking) const {
+  return to(device, std::nullopt, non_blocking, false);
 }
-Tensor Tensor::to(const Tensor& other) const { return to(other.device(), other.dtype()); }
+Tensor Tensor::to(DeviceType device, bool non_blocking) const {
+  return to(Device(device), non_blocking);
+}
+Tensor Tensor::to(const TensorOptions& options, bool non_blocking) const {
+  return to(options.has_device() ? options.device() : device(),
+            options.has_dtype() ? options.dtype() : dtype(), non_blocking, false);
+}
+Tensor Tensor::to(const Tensor& other, bool non_blocking) const {
+  return to(other.device(), other.dtype(), non_blocking, false);
+}
 Tensor Tensor::type_as(const Tensor& other) const { return to(other); }
 Tensor Tensor::to(DType dtype, bool /*non_blocking*/, bool copy) const { return to(dtype, copy); }
-Tensor Tensor::to(Device device, DType dtype, bool /*non_blocking*/, bool copy) const {
-  return to(device, dtype, copy);
+Tensor Tensor::to(Device device, std::optional<DType> dtype, bool copy) const {
+  return to(device, dtype, false, copy);
 }
+bool Tensor::is_pinned() const { return storage()->is_pinned(); }
 Tensor Tensor::mutable_grad() const { return grad(); }
 Tensor Tensor::toType(DType dtype) const { return to(dtype); }
 Tensor Tensor::cpu() const { return to(Device()); }

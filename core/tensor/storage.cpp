@@ -64,6 +64,21 @@ Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
   return s;
 }
 
+Ref<Storage> Storage::allocate_pinned(std::size_t bytes, Device device) {
+  PinnedAllocator& allocator = pinned_allocator_for("pin_memory", device);
+  Ref<Storage> s(new Storage);
+  s->kind_ = Kind::pinned;
+  s->device_ = device;
+  if (bytes) {
+    const Block block = allocator.allocate(bytes);
+    s->data_ = block.data;
+    s->bytes_ = bytes;
+    s->block_ = block.tag;
+  }
+  note_made(*s);
+  return s;
+}
+
 Ref<Storage> Storage::wrap(void* data, std::size_t bytes, Device device,
                            std::function<void()> deleter) {
   (void)device_context(device);  // throws if the device does not exist
@@ -126,17 +141,22 @@ void Storage::record_stream(Stream& stream) {
     streams_->others.push_back(share(stream));
 }
 
-// Makes the memory's home stream wait for the other streams that use it, then releases it there.
-void Storage::release_in_order() const noexcept {
-  const DeviceContext& context = device_context(device_);
-  Stream& home = streams_->home ? *streams_->home : *context.stream;
-  for (const std::shared_ptr<Stream>& other : streams_->others) {
+void DeviceBackend::release_after(const Block& block, Stream& stream,
+                                  std::span<const std::shared_ptr<Stream>> users) noexcept {
+  for (const std::shared_ptr<Stream>& user : users) {
     try {
-      home.wait_for(*other);
+      stream.wait_for(*user);
     } catch (...) {  // the other's work is done, or the device is lost: see Stream::wait_for
     }
   }
-  context.backend->release({data_, bytes_, block_}, home);
+  release(block, stream);
+}
+
+// Releases the memory on its home stream, after the work of the other streams that use it.
+void Storage::release_in_order() const noexcept {
+  const DeviceContext& context = device_context(device_);
+  Stream& home = streams_->home ? *streams_->home : *context.stream;
+  context.backend->release_after({data_, bytes_, block_}, home, streams_->others);
 }
 
 void Storage::destroy() const noexcept {
@@ -148,6 +168,8 @@ void Storage::destroy() const noexcept {
       else release_in_order();
     }
     delete streams_;
+  } else if (kind_ == Kind::pinned) {
+    if (data_) pinned_allocator()->release({data_, bytes_, block_});
   } else if (deleter_) {
     try {
       (*deleter_)();

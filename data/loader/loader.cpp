@@ -9,6 +9,7 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/backend.hpp>
 #include <braid/core/random.hpp>
 
 namespace braid::data::detail {
@@ -176,6 +177,19 @@ LoaderOptions checked(LoaderOptions options, std::int64_t size) {
                             " ranks of ", options.batch_size));
   if (!options.seed) options.seed = initial_seed();
   return options;
+}
+
+bool pins(const LoaderOptions& options) {
+  if (!options.pin_memory || pinned_allocator() != nullptr) return options.pin_memory;
+  warn(
+      "DataLoader: expected a CUDA device for pin_memory, got none; the batches are not in pinned "
+      "memory");
+  return false;
+}
+
+void pin(const tree::Flat& batch) {
+  for (const tree::Leaf& leaf : batch.leaves)
+    if (Tensor& t = *leaf.tensor; t.defined()) t = t.pin_memory();
 }
 
 Sampler sampler_of(const LoaderOptions& options) {

@@ -15,6 +15,8 @@ set(BRAID_CUDA_RUNTIME_SOURCES
   cuda/runtime/gpu.cpp
   cuda/runtime/graph.cpp
   cuda/runtime/peer.cpp
+  cuda/runtime/pending_blocks.cpp
+  cuda/runtime/pinned_memory.cpp
   cuda/runtime/staging.cpp
   cuda/runtime/stream.cpp
   cuda/table.cpp

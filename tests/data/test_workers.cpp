@@ -164,7 +164,7 @@ TEST_CASE("workers: leaving early joins them at once and leaks nothing", "[data]
   {
     data::DataLoader loader(slow, {.batch_size = 10'000, .workers = 2});  // a batch would take 40 s
     data::detail::Epoch epoch(
-        std::make_shared<const data::detail::BatchMakerOf<Items>>(slow),
+        std::make_shared<const data::detail::BatchMakerOf<Items>>(slow, false),
         data::detail::plan_epoch(loader.options(), data::detail::sampler_of(loader.options()),
                                  slow.n, 0));
     std::this_thread::sleep_for(std::chrono::milliseconds(30));

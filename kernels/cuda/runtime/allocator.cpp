@@ -20,8 +20,8 @@ constexpr std::size_t round_up(std::size_t bytes) {
 
 }  // namespace
 
-StreamAllocator::StreamAllocator(Gpu& gpu, Device device, bool cache)
-    : gpu_(gpu), device_(device), cache_(cache), accounting_(device) {
+StreamAllocator::StreamAllocator(Gpu& gpu, Device device, bool cache, CudaStream* uploads)
+    : gpu_(gpu), device_(device), cache_(cache), accounting_(device), uploads_(uploads) {
   gpu.add(*this);
 }
 
@@ -41,7 +41,9 @@ Block StreamAllocator::allocate(std::size_t bytes, CudaStream& stream) {
   Part* part = nullptr;
   {
     const std::lock_guard lock(accounting_.mutex());
+    if (&stream == uploads_ && !pending_.empty()) reclaim_done();
     part = cached(size, stream);
+    if (part == nullptr && &stream == uploads_) part = from_pending(size);
   }
   if (part == nullptr) {
     const char* why = nullptr;
@@ -186,6 +188,8 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
       if (accounting_.fits(size)) {
         segment = segment_bytes(size, last);
         if (segment == 0) {
+          reclaim_all();
+          if (Part* const part = cached(size, stream)) return part;
           if (Part* const part = borrow(size, stream)) return part;
         }
       }
@@ -199,6 +203,8 @@ Part* StreamAllocator::obtain(std::size_t size, CudaStream& stream, const char**
       *why = "cudaMalloc: cudaErrorMemoryAllocation";
       const std::lock_guard lock(accounting_.mutex());
       accounting_.unreserve(segment);
+      reclaim_all();
+      if (Part* const part = cached(size, stream)) return part;
       if (Part* const part = borrow(size, stream)) return part;
       if (!last) accounting_.count_retry();
     } else {
@@ -262,6 +268,10 @@ bool StreamAllocator::keeps(const BlockPool& pool) noexcept {
 /// driver counts it: keeping it is safer than reusing it. On a lost device nothing stays counted:
 /// the device keeps its memory until the process ends.
 void StreamAllocator::free_cached(std::size_t target) noexcept {
+  {
+    const std::lock_guard lock(accounting_.mutex());
+    if (accounting_.reserved() > target) reclaim_all();
+  }
   for (;;) {
     CudaEvent unused(gpu_, device_);
     void* data = nullptr;

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <braid/core/internal/backend.hpp>
@@ -34,6 +35,12 @@ namespace braid::cuda {
 /// and its segments are kept until the stream ends. While the graph is recorded, a miss calls
 /// cudaMalloc in the relaxed mode, and nothing is returned to the driver.
 ///
+/// The upload stream's blocks are used by other streams. One that is freed is pending until the
+/// work of those streams is done: the upload stream takes other memory meanwhile, and so the next
+/// upload overlaps that work. If kPending blocks that fit a request are pending, or two that are
+/// larger than kPendingBytes together, the request gets the oldest of them, and the upload stream
+/// waits for its users. The host never waits.
+///
 /// MemoryAccounting counts exactly, and decides what may be reserved. A request that finds no room
 /// returns all free segments to the driver, also those of the GPU's other logical devices if the
 /// driver is out of memory. It retries once, with a segment of its own size, before it throws. The
@@ -46,7 +53,8 @@ namespace braid::cuda {
 /// not be accessed.
 class StreamAllocator {
  public:
-  StreamAllocator(Gpu& gpu, Device device, bool cache);
+  /// `uploads`: the device's upload stream; null if it has none.
+  StreamAllocator(Gpu& gpu, Device device, bool cache, CudaStream* uploads = nullptr);
   ~StreamAllocator();
   StreamAllocator(const StreamAllocator&) = delete;
   StreamAllocator& operator=(const StreamAllocator&) = delete;
@@ -56,6 +64,11 @@ class StreamAllocator {
   [[nodiscard]] Block allocate(std::size_t bytes, CudaStream& stream);
   /// The block may be reused after the work queued on `stream`.
   void release(const Block& block, CudaStream& stream) noexcept;
+  /// The same for a block that other streams use too: it may be reused after the work queued on
+  /// `users`. Memory of the upload stream waits outside of the free memory until that work is done,
+  /// so that the upload stream does not wait for it.
+  void release_after(const Block& block, CudaStream& stream,
+                     std::span<const std::shared_ptr<Stream>> users) noexcept;
   [[nodiscard]] bool caches() const noexcept { return cache_; }
   /// Called when the stream ends: its memory moves to `successor`, which waits for its work. If the
   /// work cannot be waited for, the memory is never used again.
@@ -73,9 +86,24 @@ class StreamAllocator {
   /// Returns the bytes that a request counts as, or 0 if no block can be that large.
   [[nodiscard]] std::size_t block_bytes(std::size_t bytes) const noexcept;
 
+  static constexpr std::size_t kPending = 4, kPendingBytes = std::size_t{64} << 20;
+
  private:
+  /// A freed block of the upload stream. An event is complete when one of its users is done.
+  struct Pending {
+    Part* part;
+    std::size_t bytes;
+    std::vector<std::unique_ptr<CudaEvent>> users;
+  };
   [[nodiscard]] static bool lets_borrow(const BlockPool& pool, const CudaStream& stream) noexcept;
   [[nodiscard]] static bool keeps(const BlockPool& pool) noexcept;
+  [[nodiscard]] bool keep_pending(const Block& block, CudaStream& stream,
+                                  std::span<const std::shared_ptr<Stream>> users);
+  [[nodiscard]] static bool done(const Pending& pending) noexcept;
+  void reclaim(std::size_t index) noexcept;
+  void reclaim_done() noexcept;
+  void reclaim_all() noexcept;
+  [[nodiscard]] Part* from_pending(std::size_t size);
   [[nodiscard]] Part* cached(std::size_t size, CudaStream& stream);
   [[nodiscard]] Part* from_idle(std::size_t size, CudaStream& stream);
   [[nodiscard]] Part* borrow(std::size_t size, CudaStream& stream);
@@ -101,6 +129,9 @@ class StreamAllocator {
 
   Parts parts_;
   std::vector<std::unique_ptr<BlockPool>> pools_;
+  CudaStream* const uploads_;
+  std::vector<Pending> pending_;  // the oldest first
+  std::vector<std::unique_ptr<CudaEvent>> spare_;
 };
 
 }  // namespace braid::cuda

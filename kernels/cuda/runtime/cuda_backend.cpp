@@ -67,12 +67,14 @@ int gpu_count(std::string* reason) noexcept {
   return count < 0 ? 0 : count;
 }
 
-CudaDevice::CudaDevice(Gpu& gpu, int index, bool cache)
+CudaDevice::CudaDevice(Gpu& gpu, int index, bool cache, PinnedMemory& pinned)
     : gpu_(gpu),
       device_(DeviceType::cuda, index),
       kernels_(kernel_table()),
       stream_(gpu, device_),
-      allocator_(gpu, device_, cache),
+      uploads_(std::make_shared<CudaStream>(gpu, device_, CudaStream::kUploads)),
+      allocator_(gpu, device_, cache, uploads_.get()),
+      pinned_(pinned),
       ring_(gpu, device_),
       downloads_(gpu, device_) {}
 
@@ -90,6 +92,16 @@ Block CudaDevice::allocate(std::size_t bytes, Stream& stream) {
 
 void CudaDevice::release(const Block& block, Stream& stream) noexcept {
   allocator_.release(block, static_cast<CudaStream&>(stream));
+}
+
+void CudaDevice::release_after(const Block& block, Stream& stream,
+                               std::span<const std::shared_ptr<Stream>> users) noexcept {
+  allocator_.release_after(block, static_cast<CudaStream&>(stream), users);
+}
+
+void CudaDevice::empty_cache() {
+  allocator_.empty_cache();
+  pinned_.empty_cache();
 }
 
 std::unique_ptr<Stream> CudaDevice::make_stream() {
@@ -170,8 +182,10 @@ void CudaDevice::copy(const CopyDesc& copy, Stream& stream) {
     throw CaptureError(str("copy: expected a captured step without copies between the host and ",
                            device_, ", got one from ", copy.from_device, " to ", copy.to_device));
   gpu_.note("copy", device_, own.number());
-  if (!from_cuda) ring_.to_device(copy.to, copy.from, copy.bytes, own);
-  else if (!to_cuda) downloads_.to_host(copy.to, copy.from, copy.bytes, own);
+  if (!from_cuda) {
+    if (!copy.non_blocking || !pinned_.copy_to_device(copy.to, copy.from, copy.bytes, own))
+      ring_.to_device(copy.to, copy.from, copy.bytes, own);
+  } else if (!to_cuda) downloads_.to_host(copy.to, copy.from, copy.bytes, own);
   else copy_between(copy, own);
 }
 
@@ -198,9 +212,10 @@ CudaBackend::CudaBackend() {
   const int gpus = gpu_count();
   for (int g = 0; g < gpus; ++g) {
     gpus_.push_back(std::make_unique<Gpu>(g));
+    if (g == 0) pinned_ = std::make_unique<PinnedMemory>(*gpus_[0], Device(DeviceType::cuda, 0));
     for (int i = 0; i < per_gpu; ++i)
-      devices_.push_back(
-          std::make_unique<CudaDevice>(*gpus_.back(), static_cast<int>(devices_.size()), cache));
+      devices_.push_back(std::make_unique<CudaDevice>(
+          *gpus_.back(), static_cast<int>(devices_.size()), cache, *pinned_));
   }
 }
 

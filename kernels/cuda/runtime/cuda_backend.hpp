@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "cuda/runtime/allocator.hpp"
 #include "cuda/runtime/gpu.hpp"
 #include "cuda/runtime/make_backend.hpp"
+#include "cuda/runtime/pinned_memory.hpp"
 #include "cuda/runtime/staging.hpp"
 #include "cuda/runtime/stream.hpp"
 
@@ -21,16 +23,19 @@ namespace braid::cuda {
 /// One logical CUDA device: separate memory accounting and stream on a GPU that others may share.
 ///
 /// Copies. Host to device: when the call returns, the host memory has been read and the copy is
-/// queued. Device to host: done when the call returns. Between two logical devices (on one GPU, or
-/// on two: a peer copy, or through the pinned ring where that does not work, see peer.hpp): queued
+/// queued; a non-blocking copy from pinned memory is queued only. Device to host: done when the
+/// call returns. Between two logical devices (on one GPU, or on two: a peer copy, or through the
+/// pinned ring where that does not work, see peer.hpp): queued
 /// after the work that both streams have queued, and before later work of both, so that neither
 /// side can change the bytes too early. Ranges must not overlap.
 class CudaDevice final : public DeviceBackend, public NativeDevice, public DeviceClock {
  public:
-  CudaDevice(Gpu& gpu, int index, bool cache);
+  CudaDevice(Gpu& gpu, int index, bool cache, PinnedMemory& pinned);
   [[nodiscard]] std::string description() const override;
   Block allocate(std::size_t bytes, Stream& stream) override;
   void release(const Block& block, Stream& stream) noexcept override;
+  void release_after(const Block& block, Stream& stream,
+                     std::span<const std::shared_ptr<Stream>> users) noexcept override;
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override;
   /// Returns a stream with its own pool of memory, for a graph.
@@ -41,12 +46,13 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   [[nodiscard]] double seconds_between(const Event& from, const Event& to) override;
   [[nodiscard]] int real_gpu() const noexcept override;
   [[nodiscard]] Stream& default_stream() noexcept override { return stream_; }
+  [[nodiscard]] std::shared_ptr<Stream> upload_stream() override { return uploads_; }
   void copy(const CopyDesc& copy, Stream& stream) override;
   [[nodiscard]] bool host_memory() const noexcept override { return false; }
   [[nodiscard]] MemoryStats memory_stats() const override { return allocator_.stats(); }
   void reset_peak_memory() override { allocator_.reset_peak(); }
   void set_memory_capacity(std::size_t bytes) override { allocator_.set_capacity(bytes); }
-  void empty_cache() override { allocator_.empty_cache(); }
+  void empty_cache() override;
   void fail_allocation(std::uint64_t k, bool persistent) override {
     allocator_.fail_allocation(k, persistent);
   }
@@ -65,7 +71,9 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   const KernelTable& kernels_;
   std::atomic<std::uint32_t> streams_{0};  // count of those that programs created
   CudaStream stream_;
-  StreamAllocator allocator_;  // destroyed before the stream that its blocks wait for
+  std::shared_ptr<CudaStream> uploads_;
+  StreamAllocator allocator_;  // destroyed before the streams that its blocks wait for
+  PinnedMemory& pinned_;
   // two rings: a copy to the host waits for its stream, and uploads must not wait with it
   PinnedRing ring_, downloads_;
 };
@@ -87,9 +95,11 @@ class CudaBackend final : public Backend {
   [[nodiscard]] DeviceBackend& device(int index) override {
     return *devices_[static_cast<std::size_t>(index)];
   }
+  [[nodiscard]] PinnedAllocator* pinned_allocator() noexcept override { return pinned_.get(); }
 
  private:
   std::vector<std::unique_ptr<Gpu>> gpus_;
+  std::unique_ptr<PinnedMemory> pinned_;  // null without a GPU
   std::vector<std::unique_ptr<CudaDevice>> devices_;
 };
 

@@ -5,6 +5,7 @@
 #include <braid/core/error.hpp>
 
 #include "cuda/runtime/errors.hpp"
+#include "cuda/runtime/stream.hpp"
 
 namespace braid::cuda {
 namespace { constinit thread_local bool own = false; }  // namespace
@@ -28,7 +29,8 @@ std::string Gpu::recent_launches(Device device) const {
     const std::uint64_t where = recent.where.load(std::memory_order_relaxed);
     text += str(order == end - shown ? " #" : ", #", order + 1, " ",
                 name == nullptr ? "(being noted)" : name);
-    if (const auto stream = where >> 32; stream != 0) text += str(" (stream ", stream, ")");
+    if (const auto stream = where >> 32; stream == CudaStream::kUploads) text += " (uploads)";
+    else if (stream != 0) text += str(" (stream ", stream, ")");
     if (const Device on(DeviceType::cuda, static_cast<int>(where & 0xffffffffu)); on != device)
       text += str(" on ", on);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 
 #include <braid/core/error.hpp>
@@ -12,33 +13,78 @@
 
 namespace braid::cuda {
 
-PinnedRing::PinnedRing(Gpu& gpu, Device device) : gpu_(gpu), device_(device) {
-  for (std::size_t i = 0; i < kPieces; ++i) pieces_.push_back(std::make_unique<Piece>(gpu, device));
-}
+PinnedRing::PinnedRing(Gpu& gpu, Device device, std::size_t most)
+    : gpu_(gpu), device_(device), most_(most) {}
 
 PinnedRing::~PinnedRing() {
-  if (memory_ == nullptr || gpu_.lost()) return;
   for (const auto& piece : pieces_)
     if (piece->copied.native() != nullptr && !gpu_.lost())
       settle(cudaEventSynchronize(piece->copied.native()), gpu_);
-  if (!gpu_.lost()) settle(cudaFreeHost(memory_), gpu_);
+  for (char* const memory : memory_)
+    if (!gpu_.lost()) settle(cudaFreeHost(memory), gpu_);
 }
 
 void PinnedRing::open() {
-  if (memory_ != nullptr) return;
+  if (!pieces_.empty()) return;
   void* memory = nullptr;
   if (!check_memory(cudaMallocHost(&memory, kPieces * kPieceBytes), "cudaMallocHost", gpu_,
                     device_))
     throw OutOfMemoryError(device_, kPieces * kPieceBytes, 0, 0, 0,
                            "cudaMallocHost: no pinned host memory for copies");
-  memory_ = static_cast<char*>(memory);
-  for (std::size_t i = 0; i < kPieces; ++i) pieces_[i]->data = memory_ + i * kPieceBytes;
+  try {
+    add(static_cast<char*>(memory), 0);
+  } catch (...) {
+    settle(cudaFreeHost(memory), gpu_);
+    throw;
+  }
 }
 
-PinnedRing::Piece& PinnedRing::next() {
+/// Adds pieces in front of the one with that index. Throws std::bad_alloc.
+void PinnedRing::add(char* memory, std::size_t at) {
+  std::vector<std::unique_ptr<Piece>> fresh;
+  fresh.reserve(kPieces);
+  for (std::size_t i = 0; i < kPieces; ++i) {
+    fresh.push_back(std::make_unique<Piece>(gpu_, device_));
+    fresh.back()->data = memory + i * kPieceBytes;
+  }
+  pieces_.reserve(pieces_.size() + kPieces);
+  memory_.push_back(memory);
+  pieces_.insert(pieces_.begin() + static_cast<std::ptrdiff_t>(at),
+                 std::move_iterator(fresh.begin()), std::move_iterator(fresh.end()));
+}
+
+/// Returns false if the ring is as large as it may be, or there is no memory.
+bool PinnedRing::grow() noexcept {
+  if (pieces_.size() >= most_) return false;
+  void* memory = nullptr;
+  if (!settle(cudaMallocHost(&memory, kPieces * kPieceBytes), gpu_)) return false;
+  try {
+    add(static_cast<char*>(memory), next_);
+    return true;
+  } catch (...) {
+    settle(cudaFreeHost(memory), gpu_);
+    return false;
+  }
+}
+
+PinnedRing::Piece& PinnedRing::next(bool may_grow) {
+  if (!may_grow || (!pieces_[next_]->copied.done() && !grow())) pieces_[next_]->copied.await();
   Piece& piece = *pieces_[next_];
-  piece.copied.await();
-  next_ = (next_ + 1) % kPieces;
+  if (small_ == &piece) small_ = nullptr;
+  next_ = (next_ + 1) % pieces_.size();
+  return piece;
+}
+
+/// Returns the piece whose next `bytes` a copy on this stream may use; its `filled` is where they
+/// begin. One event tells that all copies of a piece are done, so they are on one stream.
+PinnedRing::Piece& PinnedRing::piece_for(std::size_t bytes, const CudaStream& stream) {
+  const bool small = bytes <= kSmallBytes;
+  if (small && small_ != nullptr && small_stream_ == stream.id() &&
+      kPieceBytes - small_->filled >= bytes)
+    return *small_;
+  Piece& piece = next(true);
+  piece.filled = 0;
+  if (small) small_ = &piece, small_stream_ = stream.id();
   return piece;
 }
 
@@ -59,9 +105,11 @@ void PinnedRing::to_device(void* to, const void* from, std::size_t bytes, CudaSt
   open();
   for (std::size_t at = 0; at < bytes; at += kPieceBytes) {
     const std::size_t part = std::min(kPieceBytes, bytes - at);
-    Piece& piece = next();
-    std::memcpy(piece.data, static_cast<const char*>(from) + at, part);
-    queue(static_cast<char*>(to) + at, piece.data, part, cudaMemcpyHostToDevice, piece, stream);
+    Piece& piece = piece_for(part, stream);
+    char* const data = piece.data + piece.filled;
+    piece.filled += (part + kAlign - 1) / kAlign * kAlign;
+    std::memcpy(data, static_cast<const char*>(from) + at, part);
+    queue(static_cast<char*>(to) + at, data, part, cudaMemcpyHostToDevice, piece, stream);
   }
 }
 
@@ -73,7 +121,7 @@ void PinnedRing::to_host(void* to, const void* from, std::size_t bytes, CudaStre
   Piece* pieces[kPieces];
   for (std::size_t done = 0, queued = 0; done < parts; ++done) {
     for (; queued < parts && queued < done + kPieces; ++queued) {
-      Piece& piece = next();
+      Piece& piece = next(false);
       const std::size_t at = queued * kPieceBytes;
       queue(piece.data, static_cast<const char*>(from) + at, std::min(kPieceBytes, bytes - at),
             cudaMemcpyDeviceToHost, piece, stream);
@@ -102,7 +150,7 @@ void PinnedRing::between(void* to, CudaStream& to_stream, const void* from, Cuda
   CudaStream& first = &last == &from_stream ? to_stream : from_stream;
   for (std::size_t at = 0; at < bytes; at += kPieceBytes) {
     const std::size_t part = std::min(kPieceBytes, bytes - at);
-    Piece& piece = next();
+    Piece& piece = next(false);
     try {
       {
         const DeviceGuard guard(from_stream.gpu(), from_stream.device());

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -13,13 +14,15 @@ namespace braid::cuda {
 /// wait for the stream where Braid does not need to.
 ///
 /// To the device: when the call returns, the host memory has been read and may be freed; the copy
-/// itself is queued. To the host: the data is there when the call returns. Large copies are
-/// pipelined over the pieces. There is one lock per ring. Throws OutOfMemoryError (no pinned
-/// memory), CudaError, DeviceLostError; copies to the host also throw what kernels reported
-/// (device_errors.hpp).
+/// itself is queued. Small copies share a piece. If all pieces are in use, the ring grows by
+/// kPieces of them up to kMostPieces (64 MiB); then the host waits for the oldest. To the host: the
+/// data is there when the call returns. Large copies are pipelined over the pieces. There is one
+/// lock per ring. Throws OutOfMemoryError (no pinned memory), CudaError, DeviceLostError; copies to
+/// the host also throw what kernels reported (device_errors.hpp).
 class PinnedRing {
  public:
-  PinnedRing(Gpu& gpu, Device device);
+  /// `most`: the limit of its pieces.
+  PinnedRing(Gpu& gpu, Device device, std::size_t most = kMostPieces);
   ~PinnedRing();
   PinnedRing(const PinnedRing&) = delete;
   PinnedRing& operator=(const PinnedRing&) = delete;
@@ -33,26 +36,34 @@ class PinnedRing {
   void between(void* to, CudaStream& to_stream, const void* from, CudaStream& from_stream,
                std::size_t bytes);
 
-  static constexpr std::size_t kPieces = 16;
+  static constexpr std::size_t kPieces = 16, kMostPieces = 256;
   static constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+  static constexpr std::size_t kSmallBytes = kPieceBytes / 8, kAlign = 256;
 
  private:
   struct Piece {
     char* data = nullptr;
-    CudaEvent copied;  // the device no longer uses the piece
+    CudaEvent copied;        // the device no longer uses the piece
+    std::size_t filled = 0;  // bytes, of a piece that small copies share
     Piece(Gpu& gpu, Device device) noexcept : copied(gpu, device) {}
   };
   void open();
-  Piece& next();
+  void add(char* memory, std::size_t at);
+  bool grow() noexcept;
+  Piece& next(bool may_grow);
+  Piece& piece_for(std::size_t bytes, const CudaStream& stream);
   void queue(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, Piece& piece,
              CudaStream& stream);
 
   Gpu& gpu_;
   const Device device_;
+  const std::size_t most_;
   std::mutex mutex_;
-  char* memory_ = nullptr;
+  std::vector<char*> memory_;  // kPieces each
   std::vector<std::unique_ptr<Piece>> pieces_;
   std::size_t next_ = 0;
+  Piece* small_ = nullptr;  // the piece of the latest small copies, and their stream
+  std::uint64_t small_stream_ = 0;
 };
 
 }  // namespace braid::cuda

@@ -26,6 +26,9 @@ class CudaEvent final : public Event {
   void synchronize() const override;
   /// As synchronize, but does not throw what kernels reported.
   void await() const;
+  [[nodiscard]] bool belongs_to(const Gpu& gpu, Device device) const noexcept {
+    return &gpu_ == &gpu && device_ == device;
+  }
   /// Null if it was never recorded.
   [[nodiscard]] cudaEvent_t native() const noexcept { return native_; }
 
@@ -45,6 +48,8 @@ class CudaEvent final : public Event {
 /// not noexcept throw DeviceLostError without calling CUDA.
 class CudaStream : public Stream {
  public:
+  /// The number of a device's upload stream.
+  static constexpr std::uint32_t kUploads = 0xffffffffu;
   /// `number`: 0 for the device's own stream, else its number in reports.
   CudaStream(Gpu& gpu, Device device, std::uint32_t number = 0,
              bool private_memory = false) noexcept
@@ -81,6 +86,8 @@ class CudaStream : public Stream {
 
   [[nodiscard]] Gpu& gpu() const noexcept { return gpu_; }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+  /// Not 0, and not the id of any other stream of the process.
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   /// Returns the CUDA stream, creating it if there is none.
   [[nodiscard]] cudaStream_t get();
   /// Work queued on `later` from now on starts after all work queued here so far. The host does not
@@ -98,8 +105,14 @@ class CudaStream : public Stream {
   void settle_or_lose(Gpu& other) noexcept;
 
  private:
+  [[nodiscard]] static std::uint64_t next_id() noexcept {
+    static std::atomic<std::uint64_t> ids{0};
+    return ids.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
   Gpu& gpu_;
   const std::uint32_t number_;
+  const std::uint64_t id_ = next_id();
   const bool private_;
   std::atomic<CudaGraph*> graph_{nullptr};
   CudaStream* beside_ = nullptr;

@@ -31,7 +31,8 @@ void reset_peak_memory(Device device);
 /// Limits in_use + cached to `bytes`; 0 = unlimited. A limit below in_use is allowed: then no
 /// allocation succeeds until enough memory is released. Frees cached memory above the limit.
 void set_memory_capacity(Device device, std::size_t bytes);
-/// Returns all cached memory of the device to the system, including every thread's cache.
+/// Returns all cached memory of the device to the system, including every thread's cache. Of a CUDA
+/// device also the pinned memory of the host (Tensor::pin_memory) that no tensor and no copy uses.
 void empty_cache(Device device);
 /// For tests: the k-th allocation from now on (1 = the next one) throws OutOfMemoryError; with
 /// `persistent` all later ones throw too. k = 0 turns this off.

@@ -19,6 +19,9 @@ struct FactoryOptions {
   bool requires_grad = false;
   /// for random factories: use this seed for this tensor only; the global stream does not advance
   std::optional<std::uint64_t> seed = {};
+  /// in page-locked memory of the host, as Tensor::pin_memory; throws DeviceError for a device that
+  /// is no CPU, and without a CUDA device
+  bool pinned_memory = false;
 };
 
 /// LibTorch's form of the same options, built step by step. Converts to FactoryOptions. Every
@@ -54,6 +57,11 @@ class TensorOptions {
     changed.options_.requires_grad = on;
     return changed;
   }
+  [[nodiscard]] TensorOptions pinned_memory(bool on) const noexcept {
+    TensorOptions changed = *this;
+    changed.options_.pinned_memory = on;
+    return changed;
+  }
 
   // What a factory would use.
   [[nodiscard]] DType dtype() const noexcept { return options_.dtype.value_or(DType::float32); }
@@ -61,6 +69,7 @@ class TensorOptions {
     return options_.device ? *options_.device : get_default_device();
   }
   [[nodiscard]] bool requires_grad() const noexcept { return options_.requires_grad; }
+  [[nodiscard]] bool pinned_memory() const noexcept { return options_.pinned_memory; }
   [[nodiscard]] bool has_dtype() const noexcept { return options_.dtype.has_value(); }
   [[nodiscard]] bool has_device() const noexcept { return options_.device.has_value(); }
 

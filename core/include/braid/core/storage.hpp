@@ -29,6 +29,9 @@ class Storage final : public RefCounted {
   /// Allocates uninitialised memory from the device's allocator, for use on the device's current
   /// stream. Throws OutOfMemoryError.
   static Ref<Storage> allocate(std::size_t bytes, Device device);
+  /// Allocates uninitialised page-locked memory of the host, for a CPU device. Throws DeviceError
+  /// if there is no CUDA device, OutOfMemoryError.
+  static Ref<Storage> allocate_pinned(std::size_t bytes, Device device);
   /// Wraps memory that Braid does not own. Calls `deleter`, which may be empty, when the last
   /// tensor on this memory is destroyed. This is too slow for hot paths.
   static Ref<Storage> wrap(void* data, std::size_t bytes, Device device,
@@ -45,6 +48,10 @@ class Storage final : public RefCounted {
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] Device device() const noexcept { return device_; }
+  /// True for memory of allocate_pinned, and parts of it.
+  [[nodiscard]] bool is_pinned() const noexcept {
+    return kind_ == Kind::pinned || (kind_ == Kind::slice && whole_->is_pinned());
+  }
   /// A counter that in-place changes increase. Autograd saves it with a tensor, and compares it
   /// later.
   [[nodiscard]] std::uint64_t version() const noexcept {
@@ -92,7 +99,7 @@ class Storage final : public RefCounted {
   mutable std::atomic<std::uint64_t> id_{0};  // assigned by the first call of id()
   std::atomic<bool> exposed_{false};
   Device device_;
-  enum class Kind : std::uint8_t { allocated, wrapped, slice } kind_ = Kind::allocated;
+  enum class Kind : std::uint8_t { allocated, pinned, wrapped, slice } kind_ = Kind::allocated;
   Ref<Storage> whole_;
   std::function<void()>* deleter_ = nullptr;
   // set if the memory was not allocated on its device's default stream, or is used on others too

@@ -79,6 +79,7 @@ class Tensor {
   [[nodiscard]] std::int64_t nbytes() const;  ///< of all elements
   [[nodiscard]] bool is_cpu() const;
   [[nodiscard]] bool is_cuda() const;
+  [[nodiscard]] bool is_pinned() const;  ///< its memory is page-locked; see pin_memory
   [[nodiscard]] std::uint64_t _version() const;
   [[nodiscard]] int get_device() const;  ///< the device's index, or -1 on a CPU
   [[nodiscard]] bool is_floating_point() const;
@@ -151,11 +152,26 @@ class Tensor {
   [[nodiscard]] Tensor to(DType dtype, bool copy = false) const;
   [[nodiscard]] Tensor to(DeviceType device, std::optional<DType> dtype = {},
                           bool copy = false) const;
-  // LibTorch's form: copies between devices are asynchronous in any case.
+  // LibTorch's form. Copies to a GPU are asynchronous in any case: the host memory has been read
+  // when the call returns, and the copy is queued. With non_blocking a copy from pinned memory
+  // is read later: do not write to this tensor until it is done (it may be destroyed).
+  [[nodiscard]] Tensor to(Device device, bool non_blocking) const;
+  [[nodiscard]] Tensor to(DeviceType device, bool non_blocking) const;
   [[nodiscard]] Tensor to(DType dtype, bool non_blocking, bool copy) const;
-  [[nodiscard]] Tensor to(Device device, DType dtype, bool non_blocking, bool copy) const;
+  [[nodiscard]] Tensor to(Device device, std::optional<DType> dtype, bool non_blocking,
+                          bool copy) const;
   /// Converts to the device and the dtype of the options, or of another tensor.
-  [[nodiscard]] Tensor to(const TensorOptions& options) const, to(const Tensor& other) const;
+  [[nodiscard]] Tensor to(const TensorOptions& options, bool non_blocking = false) const;
+  [[nodiscard]] Tensor to(const Tensor& other, bool non_blocking = false) const;
+  /// Copies to page-locked ("pinned") memory of the host, which a GPU's copy engine reads without
+  /// the processor. Returns this handle if it is pinned already. The memory is used again when the
+  /// tensor is gone and the copies that read it are done; memory_stats does not count it.
+  ///
+  /// Throws    DeviceError for a tensor of a GPU, and without a CUDA device; OutOfMemoryError
+  ///
+  ///     const Tensor batch = rand({64, 3, 32, 32}).pin_memory();
+  ///     const Tensor there = batch.to("cuda:0", true);  // the host does not wait
+  [[nodiscard]] Tensor pin_memory() const;
   [[nodiscard]] Tensor type_as(const Tensor& other) const;
   [[nodiscard]] Tensor toType(DType dtype) const;
   [[nodiscard]] Tensor cpu() const;  ///< to cpu:0
@@ -174,9 +190,11 @@ class Tensor {
   // look like parts of x. If nothing else holds such a copy, a change to it would be lost, so it
   // throws LayoutError (docs/decisions/0014-in-place-on-a-temporary.md).
   /// Copies the values of source: broadcasts, converts the dtype, copies between devices. An
-  /// integer tensor takes the values but records no gradient.
-  const Tensor& copy_(const Tensor& source) const&;
-  Tensor copy_(const Tensor& source) const&& { return kept("copy_").copy_(source); }
+  /// integer tensor takes the values but records no gradient. non_blocking: see to.
+  const Tensor& copy_(const Tensor& source, bool non_blocking = false) const&;
+  Tensor copy_(const Tensor& source, bool non_blocking = false) const&& {
+    return kept("copy_").copy_(source, non_blocking);
+  }
   /// Throws DTypeError for a value that the dtype cannot hold, as full does.
   const Tensor& fill_(const Scalar& value) const&;
   Tensor fill_(const Scalar& value) const&& { return kept("fill_").fill_(value); }

@@ -29,6 +29,9 @@ struct LoaderOptions {
   bool drop_last = false;  ///< skip the last batch if it is not full
   /// seed of the shuffle; default: initial_seed() when the loader is created
   std::optional<std::uint64_t> seed = {};
+  /// batches are in pinned memory (Tensor::pin_memory), for `batch.to(device, true)`; the workers
+  /// pin them. Without a CUDA device the loader warns, and they are not
+  bool pin_memory = false;
 };
 
 namespace detail {
@@ -127,14 +130,19 @@ void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches);
 [[nodiscard]] std::int64_t batch_count(const LoaderOptions& options, const Sampler& sampler,
                                        std::int64_t size);
 
+/// True if batches are to be pinned, and can be. Warns if they cannot.
+[[nodiscard]] bool pins(const LoaderOptions& options);
+/// Replaces the tensors of a new batch by pinned ones.
+void pin(const tree::Flat& batch);
+
 template <class D> class BatchMakerOf final : public BatchMaker {
  public:
-  explicit BatchMakerOf(D d) : dataset(std::move(d)) {}
+  BatchMakerOf(D d, bool pinned) : dataset(std::move(d)), pinned_(pinned) {}
   void* make(std::span<const std::int64_t> indices, Progress& progress) const override {
     if constexpr (!Loadable<D>) {
       return nullptr;  // never called: a compile error
     } else if constexpr (BatchedDataset<D>) {
-      return new Batch<D>(dataset.get_batch(indices));
+      return finished(dataset.get_batch(indices));
     } else {
       std::vector<Item<D>> items;
       items.reserve(indices.size());
@@ -144,12 +152,20 @@ template <class D> class BatchMakerOf final : public BatchMaker {
         items.push_back(dataset.get(i));
       }
       progress.item = -1;
-      return new Batch<D>(collate(std::span<const Item<D>>(items)));
+      return finished(collate(std::span<const Item<D>>(items)));
     }
   }
   void destroy(void* batch) const noexcept override { delete static_cast<BatchOf<D>*>(batch); }
 
   D dataset;
+
+ private:
+  template <class B> [[nodiscard]] void* finished(B&& made) const {
+    auto batch = std::make_unique<Batch<D>>(std::forward<B>(made));
+    if (pinned_) pin(tree::flatten(*batch));
+    return batch.release();
+  }
+  bool pinned_;
 };
 
 }  // namespace detail
@@ -178,7 +194,8 @@ template <class D> class DataLoader {
   explicit DataLoader(D dataset, LoaderOptions options = {})
       : options_(detail::checked(std::move(options), detail::size_of(dataset))),
         sampler_(detail::sampler_of(options_)),
-        maker_(std::make_shared<const detail::BatchMakerOf<D>>(std::move(dataset))) {
+        maker_(std::make_shared<const detail::BatchMakerOf<D>>(std::move(dataset),
+                                                               detail::pins(options_))) {
     if constexpr (detail::Loadable<D>) detail::check_get_batch<D>();
   }
   /// A compile error.

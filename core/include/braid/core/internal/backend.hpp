@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,8 @@ struct CopyDesc {
   const void* from;
   Device from_device;
   std::size_t bytes;
+  /// from pinned memory: the copy may read it after the call has returned
+  bool non_blocking = false;
 };
 
 namespace detail {
@@ -47,12 +50,19 @@ class DeviceBackend {
   /// Allocates bytes > 0, in stream order, aligned to at least 64 bytes. Throws OutOfMemoryError.
   virtual Block allocate(std::size_t bytes, Stream& stream) = 0;
   virtual void release(const Block& block, Stream& stream) noexcept = 0;
+  /// The same for a block that other streams of the device use too: it may be reused after the work
+  /// that is queued on `users` so far.
+  virtual void release_after(const Block& block, Stream& stream,
+                             std::span<const std::shared_ptr<Stream>> users) noexcept;
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
   [[nodiscard]] virtual Stream& default_stream() noexcept = 0;
+  /// The stream for copies from the host into new memory: they overlap the work of other streams.
+  /// Null if the device has none, as the CPU.
+  [[nodiscard]] virtual std::shared_ptr<Stream> upload_stream() { return nullptr; }
   /// Queues a copy on `stream`. A copy between devices is also ordered after the earlier work, and
   /// before the later work, of the other device's current stream. When the call returns, a copy
-  /// from the host has read its source, and a copy to the host is complete.
+  /// from the host has read its source (unless non_blocking), and a copy to the host is complete.
   virtual void copy(const CopyDesc& copy, Stream& stream) = 0;
   /// True if the host may read the device's memory directly.
   [[nodiscard]] virtual bool host_memory() const noexcept = 0;
@@ -69,6 +79,18 @@ class DeviceBackend {
   virtual void own_thread() noexcept {}
 };
 
+/// Page-locked memory of the host, for copies that a device makes without the processor.
+/// Thread-safe.
+class PinnedAllocator {
+ public:
+  virtual ~PinnedAllocator() = default;
+  /// Allocates bytes > 0, aligned to at least 64 bytes. Throws OutOfMemoryError, CudaError,
+  /// DeviceLostError.
+  virtual Block allocate(std::size_t bytes) = 0;
+  /// The block is reused after the queued copies that read it.
+  virtual void release(const Block& block) noexcept = 0;
+};
+
 /// One kind of device.
 class Backend {
  public:
@@ -78,6 +100,8 @@ class Backend {
   /// Returns 0 for a broken driver; never throws.
   [[nodiscard]] virtual int device_count() const noexcept = 0;
   [[nodiscard]] virtual DeviceBackend& device(int index) = 0;  ///< 0 <= index < device_count()
+  /// Null if it has none, or no device.
+  [[nodiscard]] virtual PinnedAllocator* pinned_allocator() noexcept { return nullptr; }
 };
 
 /// The list of all backends. Declared here, defined by braid::kernels. Called once, at the first
@@ -94,6 +118,11 @@ struct DeviceContext {
 /// Throws DeviceError for a device that does not exist:
 /// `device: expected one of cpu:0, cpu:1, got cpu:7`.
 [[nodiscard]] const DeviceContext& device_context(Device device);
+/// The allocator of pinned memory; null if there is no CUDA device.
+[[nodiscard]] PinnedAllocator* pinned_allocator();
+/// The same for the memory of a tensor on `device`. Throws DeviceError unless that is a CPU device,
+/// and if there is no CUDA device.
+PinnedAllocator& pinned_allocator_for(const char* op, Device device);
 
 namespace detail {
 [[noreturn]] void no_kernel(const char* op, Device device);
