@@ -8,6 +8,7 @@
 #include <braid/core/trace.hpp>
 #include <braid/parallel/communicator.hpp>
 
+#include "communicator/deferred_wait.hpp"
 #include "communicator/local.hpp"
 #include "primitives/copy_streams.hpp"
 #include "primitives/replica_cache.hpp"
@@ -201,8 +202,9 @@ bool reduce_flat(std::span<const Tensor> parts, std::span<const Device> devices,
   return true;
 }
 
-/// Runs reduce_tensors on the devices' communication streams. At the end of backward the current
-/// streams wait for them.
+/// Runs reduce_tensors on the devices' communication streams, and queues its work only. At the end
+/// of backward the current streams wait for them. There the host waits for NCCL too, so that an
+/// error or a hang is thrown before a gradient is added (docs/decisions/0008).
 std::vector<Tensor> reduce_asynchronously(std::span<const Tensor> parts,
                                           std::span<const Device> devices, bool fixed) {
   const std::vector<Device> group = distinct(devices);
@@ -218,13 +220,17 @@ std::vector<Tensor> reduce_asynchronously(std::span<const Tensor> parts,
     }
     for (const Tensor& part : parts)
       if (part.defined()) record_stream(part, current_stream(part.device()));
+    const DeferredWait queued;
     sums = reduce_tensors(parts, devices, fixed);
   }
   for (const Tensor& sum : sums)
     if (sum.defined()) record_stream(sum, *computing.front());
-  at_end_of_backward([group, computing] {
+  const std::shared_ptr<Communicator> communicator =
+      fixed || group.size() != devices.size() ? nullptr : communicator_over(group);
+  at_end_of_backward([group, computing, communicator] {
     for (std::size_t i = 0; i < group.size(); ++i)
       computing[i]->wait_for(*communication_stream(group[i]));
+    if (communicator) communicator->wait();
   });
   return sums;
 }

@@ -9,9 +9,12 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include <braid/core/error.hpp>
 #include <braid/core/internal/native_device.hpp>
+
+#include "communicator/deferred_wait.hpp"
 
 namespace braid::parallel::nccl {
 namespace {
@@ -264,7 +267,28 @@ void Group::run(const char* op, std::vector<Call> calls) {
   require_working(op);
   for (std::size_t rank = 0; rank < devices().size(); ++rank)
     shared_->streams[rank]->wait_for(current_stream(devices()[rank]));
-  run_locked(Clock::now() + timeout_, op, std::move(calls));
+  if (!DeferredWait::active()) return run_locked(Clock::now() + timeout_, op, std::move(calls));
+  try {
+    queue(Clock::now() + timeout_, op, std::move(calls));
+    queued_ = op;
+    for (std::size_t rank = 0; rank < devices().size(); ++rank)
+      current_stream(devices()[rank]).wait_for(*shared_->streams[rank]);
+  } catch (...) {
+    fail_as(op);
+  }
+}
+
+// The streams run in order, so the end of the latest call is the end of all.
+void Group::wait() {
+  const std::lock_guard lock(mutex_);
+  if (queued_ == nullptr) return;
+  const char* const op = std::exchange(queued_, nullptr);
+  require_working(op);
+  try {
+    finish(Clock::now() + timeout_, op);
+  } catch (...) {
+    fail_as(op);
+  }
 }
 
 void Group::run_until(Clock::time_point deadline, const char* op, std::vector<Call> calls) {
@@ -274,64 +298,53 @@ void Group::run_until(Clock::time_point deadline, const char* op, std::vector<Ca
 }
 
 void Group::run_locked(Clock::time_point deadline, const char* op, std::vector<Call> calls) {
-  ++sequence_;
   try {
-    const Answer begun = ask(op, deadline, [calls = std::move(calls)](Shared& s, Answer& answer) {
-      in_group(s, answer, [&](std::size_t i) {
-        if (i == calls.size()) return false;
-        const Call& call = calls[i];
-        const Comm comm = load(s.comms[call.rank]);
-        const auto stream = static_cast<nccl::Stream>(s.streams[call.rank]->native());
-        if (comm == nullptr) return false;  // aborted meanwhile
-        switch (call.kind) {
-          case Call::Kind::broadcast:
-            note(s, answer, "ncclBroadcast",
-                 s.nccl.broadcast(call.send, call.recv, call.count, call.type, call.peer, comm,
-                                  stream),
-                 comm);
-            break;
-          case Call::Kind::reduce:
-            note(s, answer, "ncclReduce",
-                 s.nccl.reduce(call.send, call.recv, call.count, call.type, call.op, call.peer,
-                               comm, stream),
-                 comm);
-            break;
-          case Call::Kind::all_reduce:
-            note(s, answer, "ncclAllReduce",
-                 s.nccl.all_reduce(call.send, call.recv, call.count, call.type, call.op, comm,
-                                   stream),
-                 comm);
-            break;
-          case Call::Kind::all_gather:
-            note(s, answer, "ncclAllGather",
-                 s.nccl.all_gather(call.send, call.recv, call.count, call.type, comm, stream),
-                 comm);
-            break;
-          case Call::Kind::reduce_scatter:
-            note(s, answer, "ncclReduceScatter",
-                 s.nccl.reduce_scatter(call.send, call.recv, call.count, call.type, call.op, comm,
-                                       stream),
-                 comm);
-            break;
-          case Call::Kind::send:
-            note(s, answer, "ncclSend",
-                 s.nccl.send(call.send, call.count, call.type, call.peer, comm, stream), comm);
-            break;
-          case Call::Kind::recv:
-            note(s, answer, "ncclRecv",
-                 s.nccl.recv(call.recv, call.count, call.type, call.peer, comm, stream), comm);
-            break;
-        }
-        return true;
-      });
-      poll_briefly(s, answer);
-    });
-    if (begun.in_progress) await_ready(op, deadline);
-    await_streams(op, deadline);
-    if (stopped()) throw Stopped();
+    queue(deadline, op, std::move(calls));
+    finish(deadline, op);
+    queued_ = nullptr;
   } catch (...) {
     fail_as(op);
   }
+}
+
+void Group::finish(Clock::time_point deadline, const char* op) {
+  await_streams(op, deadline);
+  if (stopped()) throw Stopped();
+}
+
+void Group::queue(Clock::time_point deadline, const char* op, std::vector<Call> calls) {
+  ++sequence_;
+  const Answer begun = ask(op, deadline, [calls = std::move(calls)](Shared& s, Answer& answer) {
+    in_group(s, answer, [&](std::size_t i) {
+      if (i == calls.size()) return false;
+      const Call& c = calls[i];
+      const Comm comm = load(s.comms[c.rank]);
+      const auto stream = static_cast<nccl::Stream>(s.streams[c.rank]->native());
+      if (comm == nullptr) return false;  // aborted meanwhile
+      const Functions& f = s.nccl;
+      const auto made = [&](const char* function, Result result) {
+        note(s, answer, function, result, comm);
+      };
+      using Kind = Call::Kind;
+      if (c.kind == Kind::broadcast)
+        made("ncclBroadcast", f.broadcast(c.send, c.recv, c.count, c.type, c.peer, comm, stream));
+      else if (c.kind == Kind::reduce)
+        made("ncclReduce", f.reduce(c.send, c.recv, c.count, c.type, c.op, c.peer, comm, stream));
+      else if (c.kind == Kind::all_reduce)
+        made("ncclAllReduce", f.all_reduce(c.send, c.recv, c.count, c.type, c.op, comm, stream));
+      else if (c.kind == Kind::all_gather)
+        made("ncclAllGather", f.all_gather(c.send, c.recv, c.count, c.type, comm, stream));
+      else if (c.kind == Kind::reduce_scatter)
+        made("ncclReduceScatter",
+             f.reduce_scatter(c.send, c.recv, c.count, c.type, c.op, comm, stream));
+      else if (c.kind == Kind::send)
+        made("ncclSend", f.send(c.send, c.count, c.type, c.peer, comm, stream));
+      else made("ncclRecv", f.recv(c.recv, c.count, c.type, c.peer, comm, stream));
+      return true;
+    });
+    poll_briefly(s, answer);
+  });
+  if (begun.in_progress) await_ready(op, deadline);
 }
 
 UniqueId Group::make_id(Clock::time_point deadline, const std::function<bool()>& stopped) {

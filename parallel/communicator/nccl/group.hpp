@@ -80,9 +80,12 @@ class Group {
   [[nodiscard]] int version() const noexcept { return version_; }
 
   /// Runs the calls as one NCCL group, after the work on the current streams of the devices.
-  /// Returns when the calls are done on all devices. Throws CommError and its subclasses,
-  /// DeviceLostError, CudaError: see Communicator. Their texts begin with `op`.
+  /// Returns when the calls are done on all devices; under a DeferredWait, when they are queued and
+  /// the current streams wait for them. Throws CommError and its subclasses, DeviceLostError,
+  /// CudaError: see Communicator. Their texts begin with `op`.
   void run(const char* op, std::vector<Call> calls);
+  /// Waits for the calls that were only queued, and throws what they would have thrown.
+  void wait();
   /// The same with a deadline, and without a wait for the current streams.
   void run_until(Clock::time_point deadline, const char* op, std::vector<Call> calls);
   /// An id for the ranks of a group. Throws as the constructor.
@@ -132,6 +135,8 @@ class Group {
 
   Answer ask(const char* op, Clock::time_point deadline, Work work);
   void run_locked(Clock::time_point deadline, const char* op, std::vector<Call> calls);
+  void queue(Clock::time_point deadline, const char* op, std::vector<Call> calls);
+  void finish(Clock::time_point deadline, const char* op);
   void await_ready(const char* op, Clock::time_point deadline);
   void await_streams(const char* op, Clock::time_point deadline);
   void initialise(Clock::time_point deadline);
@@ -163,6 +168,7 @@ class Group {
   std::vector<std::unique_ptr<Event>> ends_;  // of a collective, by rank
   std::mutex mutex_;                          // one collective at a time
   std::uint64_t sequence_ = 0;                // of the latest collective
+  const char* queued_ = nullptr;              // the latest one, if no caller has waited for it
   std::string stage_;                         // what the last wait was for
   mutable std::mutex state_mutex_;            // guards failure_
   std::string failure_;                       // the error that ended the group

@@ -41,6 +41,7 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(std::vector<Device> group, double timeout)
       : Communicator(checked(group, timeout), static_cast<int>(group.size())),
         group_(std::move(group), milliseconds_of(timeout)) {}
+  void wait() override { group_.wait(); }
   void check() override { group_.check(); }
   void abort() noexcept override { group_.abort(); }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include "cuda/gate.hpp"
 #include "nccl.hpp"
 
 using namespace braid;
@@ -74,6 +75,60 @@ TEST_CASE("nccl: buckets are reduced while backward still runs", "[nccl]") {
   // other call.
   CHECK_FALSE(watched(parallel::kBucketBytes, 50ms));
   CHECK(all_findings() == "");
+}
+
+TEST_CASE("nccl: the host goes on with backward while a bucket waits for a device", "[nccl]") {
+  /// How far the backward of replica 0 has come.
+  struct Progress {
+    std::atomic<bool> first{false}, last{false};
+  };
+  struct Deep : nn::Module {
+    nn::Linear fc1{5, 7}, fc2{7, 7}, fc3{7, 3};
+    Progress* progress;
+    explicit Deep(Progress* p) : progress(p) {}
+    Tensor operator()(const Tensor& x) const {
+      const Tensor h = fc1(x), g = fc2(tanh(h));
+      if (x.device().index() == 0) {
+        g.register_hook([p = progress](const Tensor&) {
+          // until the other replicas have queued the gradients of fc3, whose sum is then the next
+          std::this_thread::sleep_for(100ms);
+          p->first = true;
+        });
+        h.register_hook([p = progress](const Tensor&) { p->last = true; });
+      }
+      return fc3(tanh(g));
+    }
+    BRAID_FIELDS(fc1, fc2, fc3)
+  };
+  const auto gradients = [](CommunicatorKind kind, bool busy) {
+    const Scene scene(kind);
+    nccl::set_sum(nccl::Sum::tree);
+    Progress progress;
+    manual_seed(4);
+    parallel::DataParallel<Deep> model(Deep(&progress), group(4), {.bucket_bytes = 300});
+    to(model, Device("cuda:0"));
+    const Tensor loss = exp(model(randn({12, 5}, {.device = Device("cuda:0")}))).mean();
+    for (const Device d : group(4)) synchronize(d);
+    {
+      std::unique_ptr<Gate> gate;
+      if (busy) gate = std::make_unique<Gate>(current_stream(Device("cuda:1")));
+      std::thread backward([&] { loss.backward(); });
+      while (!progress.last && !(busy && gate->late())) std::this_thread::sleep_for(1ms);
+      if (busy) CHECK_FALSE(gate->late());
+      if (busy) gate->open();
+      backward.join();
+    }
+    CHECK(progress.first);
+    std::vector<float> all;
+    for (const auto& p : parameters(model)) append(all, p.grad());
+    return all;
+  };
+  const auto expected = gradients(CommunicatorKind::local, false);
+  for (const bool busy : {false, true}) {
+    INFO((busy ? "busy" : "idle"));
+    CHECK(gradients(CommunicatorKind::nccl, busy) == expected);
+    CHECK(all_findings() == "");
+  }
 }
 
 TEST_CASE("nccl: DataParallel equals local, to the bit in local's order of sums", "[nccl]") {

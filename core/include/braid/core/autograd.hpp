@@ -340,7 +340,7 @@ Tensor record(const char* name, std::initializer_list<detail::Input> inputs, Ten
 
 /// For use inside the backward of a node that queues work on other streams. Calls `join` when all
 /// nodes have run, before the gradients are used; outside of a backward, calls it immediately.
-/// `join` must order the streams, and must not throw.
+/// `join` must order the streams. If it throws, so does backward, and adds no gradient.
 void at_end_of_backward(std::function<void()> join);
 
 /// As record, for any number of inputs and outputs: f(span<const Tensor> dys) or f(dys, needs)

@@ -81,6 +81,10 @@ class Communicator {
   /// must lie outside all buffers.
   void all_to_all(std::span<const BufferView> buffers, std::span<const BufferView> results);
 
+  /// Waits until the collectives are done that Braid has queued without a wait: with NCCL those of
+  /// the buckets of a backward, which calls this at its end. Throws what they would have thrown.
+  /// Does nothing for `local`.
+  virtual void wait() {}
   /// Throws the error that ended the communicator, even if so far only the library knows of it.
   /// Later calls throw CommError with the first error's text, or CommAbortedError. Does nothing
   /// while the communicator works, and nothing for `local`.
@@ -132,7 +136,8 @@ class Communicator {
 /// Returns a communicator for CUDA devices of this process that uses NVIDIA's NCCL (libnccl.so.2,
 /// 2.17 or newer, opened at run time). Each device has its own communication stream.
 ///
-/// A call returns when its work is done on all devices, so an error or a hang belongs to that call.
+/// A call returns when its work is done on all devices, so an error or a hang belongs to that call;
+/// the buckets of a backward are only queued, and backward waits for them at its end.
 /// A call that takes longer than `timeout` seconds is aborted and throws CommTimeoutError. Each
 /// device must be a different GPU. NCCL 2.30 and newer can share a GPU between devices as an
 /// experiment, if NCCL_MULTI_RANK_GPU_ENABLE=1 is set. Emulated devices use a fake NCCL.
