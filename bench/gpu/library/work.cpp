@@ -165,24 +165,17 @@ Work embedding_gradient(const Sets& sets) {
                       [index](const auto& t) { return braid::embedding(t[0], index); });
 }
 
-/// Eight products on the device (`works`) and, at the same time, one copy from the host on a
-/// separate stream (`copies`).
-Work upload_beside(const Sets& sets, bool copies, bool works) {
-  const Tensor host = sets[0][0].to(braid::Device());
-  const std::shared_ptr<braid::Stream> side = braid::make_stream(device());
+/// Eight products on the device (`works`), then a copy from the host that overlaps them (`copies`).
+Work upload_beside(const Sets& sets, bool copies, bool works, bool pinned) {
+  const Tensor pageable = sets[0][0].to(braid::Device());
+  const Tensor host = pinned ? pageable.pin_memory() : pageable;
   Work work;
-  work.once = [host, side, copies, works, set = sets[0]](std::size_t) {
+  work.once = [host, copies, works, set = sets[0]](std::size_t) {
     const braid::NoGrad guard;
     Tensor y = set[1], there;
     if (works)
       for (int i = 0; i < 8; ++i) y = braid::matmul(set[1], set[2]);
-    if (copies) {
-      const braid::StreamGuard on_side(side);
-      there = host.to(device());
-    }
-    if (copies)
-      braid::current_stream(device()).wait_for(*side),
-          braid::record_stream(there, braid::current_stream(device()));
+    if (copies) there = host.to(device(), true);
     return y;
   };
   return work;
@@ -263,9 +256,15 @@ const Entry kEntries[] = {
        return forward({{s[0][0].to(braid::Device())}},
                       [](const auto& t) { return t[0].to(device()); });
      }},
-    {"only_copy", 3, [](const Sets& s) { return upload_beside(s, true, false); }},
-    {"only_work", 3, [](const Sets& s) { return upload_beside(s, false, true); }},
-    {"copy_beside_work", 3, [](const Sets& s) { return upload_beside(s, true, true); }},
+    {"upload_pinned", 1,
+     [](const Sets& s) {
+       return forward({{s[0][0].to(braid::Device()).pin_memory()}},
+                      [](const auto& t) { return t[0].to(device(), true); });
+     }},
+    {"only_copy", 3, [](const Sets& s) { return upload_beside(s, true, false, true); }},
+    {"only_work", 3, [](const Sets& s) { return upload_beside(s, false, true, true); }},
+    {"copy_beside_work", 3, [](const Sets& s) { return upload_beside(s, true, true, true); }},
+    {"pageable_beside_work", 3, [](const Sets& s) { return upload_beside(s, true, true, false); }},
 };
 
 Sets in_float64(const Sets& sets) {
