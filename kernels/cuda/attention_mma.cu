@@ -18,10 +18,11 @@ struct AttentionPacks {
 };
 
 /// simple: all operands are aligned, there is no mask and no dropout, and the scale is above 0.
-template <class E, int Width, bool simple>
-__global__ void __launch_bounds__(128, Width > 128  ? 1
-                                       : Width > 64 ? 2
-                                                    : 3)
+/// varlen: sequences have several lengths.
+template <class E, int Width, bool simple, bool varlen>
+__global__ void __launch_bounds__(128, Width > 128                         ? 1
+                                       : Width > 64 || (varlen && !simple) ? 2
+                                                                           : 3)
     attention_forward_mma(AttentionArgs args, AttentionPacks packs, std::int64_t tiles) {
   using T = typename E::T;
   constexpr int kKeys = kKeysOfTile<Width>, kQueries = 64, columns = kKeys / 8;
@@ -31,14 +32,17 @@ __global__ void __launch_bounds__(128, Width > 128  ? 1
   T *const q = shared, *const k = q + kQueries * Width, *const v = k + 2 * kKeys * Width;
   const int warp = warp_of_thread(), lane = lane_of_thread();
   // the last queries of a head first: with causal they see the most keys
-  const std::int64_t head = blockIdx.x / tiles, b = head / args.heads, h = head % args.heads,
-                     first = (tiles - 1 - blockIdx.x % tiles) * kQueries;
-  const std::int64_t seen =
-      args.causal && first + kQueries < args.keys ? first + kQueries : args.keys;
-  const int steps = static_cast<int>((seen + kKeys - 1) / kKeys);
+  const std::int64_t head = blockIdx.x / tiles, b = head / args.heads, h = head % args.heads;
+  const SequenceRows<varlen> s(args, b);
+  using Index = typename SequenceRows<varlen>::Index;
+  const Index first = static_cast<Index>(tiles - 1 - blockIdx.x % tiles) * kQueries,
+              end_of_keys = s.first_key() + s.keys(),
+              end_of_queries = s.first_query() + s.queries();
+  if (varlen && first >= s.queries()) return;
+  const int steps = static_cast<int>((keys_before(args, s, first + kQueries) + kKeys - 1) / kKeys);
   const std::int64_t key_head = h / args.group;
-  typename Keys::Loader keys(args.k, b, key_head, 0, args.keys),
-      values(args.v, b, key_head, 0, args.keys);
+  typename Keys::Loader keys(args.k, b, key_head, s.first_key(), end_of_keys),
+      values(args.v, b, key_head, s.first_key(), end_of_keys);
   const auto load = [&](int step) {
     if (step < steps) {
       const int stage = step % 2 * (kKeys * Width);
@@ -48,7 +52,7 @@ __global__ void __launch_bounds__(128, Width > 128  ? 1
     simt::cp_async_commit();
   };
   if (steps > 0)  // what is copied must be waited for
-    typename Queries::Loader(args.q, b, h, first, args.queries)
+    typename Queries::Loader(args.q, b, h, s.first_query() + first, end_of_queries)
         .load(q, args.q, packs.q, args.width);
   load(0);
 
@@ -58,12 +62,12 @@ __global__ void __launch_bounds__(128, Width > 128  ? 1
     simt::cp_async_wait<0>();
     __syncthreads();  // this tile has arrived, and the memory of the tile before it is free
     load(step + 1);
-    const std::int64_t key = static_cast<std::int64_t>(step) * kKeys;
+    const Index key = static_cast<Index>(step) * kKeys;
     const int stage = step % 2 * (kKeys * Width);
     float score[columns][4];
     multiply_rows_mma<E, typename Queries::By, typename Keys::By>(score, q, warp * 16, k + stage,
                                                                   Width);
-    finish_scores<simple, false, E>(args, b, h, first + warp * 16, key, score);
+    finish_scores<simple, false, E>(args, s, b, h, first + warp * 16, key, score);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float above = max[r];
@@ -90,7 +94,7 @@ __global__ void __launch_bounds__(128, Width > 128  ? 1
       for (int n = 0; n < columns; ++n)
 #pragma unroll
         for (int c = 0; c < 4; ++c)
-          score[n][c] *= drop_factor<float>(args, b, h, first + warp * 16 + row_of_element(c),
+          score[n][c] *= drop_factor<float>(args, s, b, h, first + warp * 16 + row_of_element(c),
                                             key + column_of_element(n, c));
     }
     add_weighted_mma<E, typename Keys::Across>(out, score, v + stage);
@@ -100,14 +104,14 @@ __global__ void __launch_bounds__(128, Width > 128  ? 1
   for (int r = 0; r < 2; ++r) {
     const float all = join_quad(Sum<float>{}, sum[r]);
     factor[r] = all == 0 ? 0.0f : 1 / all;
-    const std::int64_t query = first + warp * 16 + row_of_element(2 * r);
-    if (lane % 4 == 0 && query < args.queries)
-      static_cast<float*>(args.lse)[head * args.queries + query] =
+    const Index query = first + warp * 16 + row_of_element(2 * r);
+    if (lane % 4 == 0 && query < s.queries())
+      static_cast<float*>(args.lse)[first_term(args, s, b, h) + query] =
           all == 0 ? lowest<float>() : max[r] * (unit * kLogOf2) + log_of(all);
   }
   // This warp's queries are read by no other warp: its results take their place.
-  store_head_rows<E, Width>(args.out, b, h, first + warp * 16, args.queries, args.value_width, out,
-                            factor, q + warp * 16 * Width);
+  store_head_rows<E, Width>(args.out, b, h, s.first_query() + first + warp * 16, end_of_queries,
+                            args.value_width, out, factor, q + warp * 16 * Width);
 }
 
 void attention_mma(const AttentionArgs& args, Stream& stream) {
@@ -121,10 +125,9 @@ void attention_mma(const AttentionArgs& args, Stream& stream) {
                                  has_aligned_rows<T>(args.v, args)};
       const bool simple = packs.q && packs.k && packs.v && args.mask.data == nullptr &&
                           args.threshold == 0 && keeps_order(args);
-      const std::int64_t width = args.width > args.value_width ? args.width : args.value_width;
-      with_head(width, simple, [&]<int Width, bool Simple>() {
+      with_head(args, simple, [&]<int Width, bool Simple, bool varlen>() {
         constexpr std::size_t bytes = (64 + 4 * kKeysOfTile<Width>)*Width * sizeof(T);
-        run_with(bytes, "attention", attention_forward_mma<E, Width, Simple>,
+        run_with(bytes, "attention", attention_forward_mma<E, Width, Simple, varlen>,
                  static_cast<unsigned>(blocks), 128, stream, args, packs, tiles);
       });
     }

@@ -47,10 +47,11 @@ BRAID_INLINE void gradient_row(const AttentionArgs& args, const Tile& tile, std:
 template <class A> struct BackwardScratch {
   A *scores, *dp, *k_turned, *v_turned, *dots, *q, *dout, *dq, *k, *dk, *dv;
 };
-template <class E> BackwardScratch<Computed<E>> backward_scratch(const AttentionArgs& args) {
+template <class E>
+BackwardScratch<Computed<E>> backward_scratch(const AttentionArgs& args, const SequenceRows& s) {
   using A = Computed<E>;
-  const std::int64_t width = args.width, value_width = args.value_width, queries = args.queries,
-                     summed_keys = args.group > 1 ? args.keys : kSide;
+  const std::int64_t width = args.width, value_width = args.value_width, queries = s.queries,
+                     summed_keys = args.group > 1 ? s.keys : kSide;
   const std::int64_t sizes[] = {kSide * kSide,
                                 kSide * kSide,
                                 kSide * width,
@@ -77,23 +78,23 @@ template <class E> BackwardScratch<Computed<E>> backward_scratch(const Attention
 /// Computes dq of query head h, and adds to dk and dv of its key head. The first query head of a
 /// group sets them, the last one writes those of 16-bit types.
 template <class E>
-void attention_backward_of_head(const AttentionBackwardArgs& all, std::int64_t b, std::int64_t h,
-                                const BackwardScratch<Computed<E>>& to) {
+void attention_backward_of_head(const AttentionBackwardArgs& all, const SequenceRows& s,
+                                std::int64_t h, const BackwardScratch<Computed<E>>& to) {
   using V = typename E::V;
   using A = Computed<E>;
   const AttentionArgs& args = all.forward;
-  const std::int64_t width = args.width, value_width = args.value_width, queries = args.queries,
+  const std::int64_t width = args.width, value_width = args.value_width, queries = s.queries,
                      key_head = h / args.group;
   const bool is_first = h % args.group == 0;
   [[maybe_unused]] const bool is_last = (h + 1) % args.group == 0;
-  const HeadOf<E> k = head_of<E>(args.k, b, key_head), v = head_of<E>(args.v, b, key_head),
-                  out = head_of<E>(args.out, b, h);
-  const HeadOf<E> dq_head = head_of<E>(all.dq, b, h), dk_head = head_of<E>(all.dk, b, key_head),
-                  dv_head = head_of<E>(all.dv, b, key_head);
-  const Rows<A> q = rows_of<E>(head_of<E>(args.q, b, h), 0, queries, width, to.q);
-  const Rows<A> dout = rows_of<E>(head_of<E>(all.dout, b, h), 0, queries, value_width, to.dout);
+  const HeadOf<E> k = of_keys<E>(args.k, s, key_head), v = of_keys<E>(args.v, s, key_head),
+                  out = of_queries<E>(args.out, s, h);
+  const HeadOf<E> dq_head = of_queries<E>(all.dq, s, h), dk_head = of_keys<E>(all.dk, s, key_head),
+                  dv_head = of_keys<E>(all.dv, s, key_head);
+  const Rows<A> q = rows_of<E>(of_queries<E>(args.q, s, h), 0, queries, width, to.q);
+  const Rows<A> dout = rows_of<E>(of_queries<E>(all.dout, s, h), 0, queries, value_width, to.dout);
   const Summed<E> dq = summed<E>(dq_head, 0, width, to.dq);
-  const A* const lse = static_cast<const A*>(args.lse) + (b * args.heads + h) * queries;
+  const A* const lse = lse_of<A>(args, s, h);
   for (std::int64_t i = 0; i < queries; ++i) {
     V sum{};
     const A* g = dout.at + i * dout.row;
@@ -104,17 +105,23 @@ void attention_backward_of_head(const AttentionBackwardArgs& all, std::int64_t b
       sum += load_first<V>(g + c, n) * E::load_first(o + c, n);
     to.dots[i] = sum_of_lanes(sum);
   }
-  for (std::int64_t j = 0; j < args.keys; j += kSide) {
-    const std::int64_t columns = smaller(args.keys - j, kSide), copy = args.group > 1 ? j : 0;
+  // the first of the tiles of queries that see key j
+  const auto first_seeing = [&](std::int64_t j) {
+    return args.causal && j > s.past ? (j - s.past) / kSide * kSide : 0;
+  };
+  const std::int64_t unseeing = s.keys > 0 ? smaller(first_seeing(0), queries) : queries;
+  for (std::int64_t i = 0; i < unseeing; ++i)
+    for (std::int64_t c = 0; c < width; ++c) dq.at[i * dq.row + c] = A{};
+  for (std::int64_t j = 0; j < s.keys; j += kSide) {
+    const std::int64_t columns = smaller(s.keys - j, kSide), copy = args.group > 1 ? j : 0;
     transpose_rows<E>(k.at + j * k.row, k.row, columns, width, to.k_turned, kSide);
     transpose_rows<E>(v.at + j * v.row, v.row, columns, value_width, to.v_turned, kSide);
     const Rows<A> k_rows = rows_of<E>(k, j, columns, width, to.k);
     const Summed<E> dk = summed<E>(dk_head, j, width, to.dk + copy * width),
                     dv = summed<E>(dv_head, j, value_width, to.dv + copy * value_width);
-    // earlier queries see none of these keys
-    const std::int64_t from = args.causal ? j / kSide * kSide : 0;
+    const std::int64_t from = first_seeing(j);
     for (std::int64_t i = from; i < queries; i += kSide) {
-      const Tile tile{b, h, i, j, smaller(queries - i, kSide), columns};
+      const Tile tile{s, h, i, j, smaller(queries - i, kSide), columns};
       const A* const q_rows = q.at + i * q.row;
       const A* const dout_rows = dout.at + i * dout.row;
       multiply_tile(tile, width, Rows<A>{q_rows, q.row}, to.k_turned, to.scores);
@@ -152,9 +159,10 @@ template <class E>
 void attention_backward_of_group(const AttentionBackwardArgs& all, std::int64_t b,
                                  std::int64_t key_head) {
   const std::int64_t group = all.forward.group;
-  const BackwardScratch<Computed<E>> to = backward_scratch<E>(all.forward);
+  const SequenceRows s = sequence_of(all.forward, b);
+  const BackwardScratch<Computed<E>> to = backward_scratch<E>(all.forward, s);
   for (std::int64_t g = 0; g < group; ++g)
-    attention_backward_of_head<E>(all, b, key_head * group + g, to);
+    attention_backward_of_head<E>(all, s, key_head * group + g, to);
 }
 
 }  // namespace

@@ -43,12 +43,12 @@ BRAID_INLINE Computed<E> take_row(const AttentionArgs& args, const Tile& tile, s
 }
 
 template <class E>
-void attention_of_queries(const AttentionArgs& args, std::int64_t b, std::int64_t h,
+void attention_of_queries(const AttentionArgs& args, const SequenceRows& s, std::int64_t h,
                           std::int64_t first) {
   using V = typename E::V;
   using A = Computed<E>;
   const std::int64_t width = args.width, value_width = args.value_width,
-                     rows = smaller(args.queries - first, kSide);
+                     rows = smaller(s.queries - first, kSide);
   const std::int64_t apart = (value_width + kWide<V> - 1) / kWide<V> * kWide<V>;
   A* const scores =
       static_cast<A*>(scratch(static_cast<std::size_t>(kSide * (kSide + width + apart) +
@@ -59,13 +59,13 @@ void attention_of_queries(const AttentionArgs& args, std::int64_t b, std::int64_
   A* const q_copy = sums + kSide * apart;
   A* const v_copy = q_copy + copied<E>(kSide * width);
   const std::int64_t key_head = h / args.group;
-  const HeadOf<E> keys = head_of<E>(args.k, b, key_head), values = head_of<E>(args.v, b, key_head);
-  const Rows<A> q = rows_of<E>(head_of<E>(args.q, b, h), first, rows, width, q_copy);
+  const HeadOf<E> keys = of_keys<E>(args.k, s, key_head), values = of_keys<E>(args.v, s, key_head);
+  const Rows<A> q = rows_of<E>(of_queries<E>(args.q, s, h), first, rows, width, q_copy);
   RunningRows<A> known;
   for (std::int64_t r = 0; r < rows; ++r) known.max[r] = minus_infinity<V>()[0], known.sum[r] = A{};
-  const std::int64_t end = args.causal ? smaller(args.keys, first + rows) : args.keys;
+  const std::int64_t end = args.causal ? smaller(s.keys, first + rows + s.past) : s.keys;
   for (std::int64_t j = 0; j < end; j += kSide) {
-    const Tile tile{b, h, first, j, rows, smaller(args.keys - j, kSide)};
+    const Tile tile{s, h, first, j, rows, smaller(s.keys - j, kSide)};
     transpose_rows<E>(keys.at + j * keys.row, keys.row, tile.columns, width, turned, kSide);
     multiply_tile(tile, width, q, turned, scores);
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -78,14 +78,14 @@ void attention_of_queries(const AttentionArgs& args, std::int64_t b, std::int64_
     multiply(Product<A>{rows, value_width, tile.columns, scores, kSide, 1, v.at, v.row, sums, apart,
                         nullptr, j > 0});
   }
-  const HeadOf<E> out = head_of<E>(args.out, b, h);
-  A* const lse = static_cast<A*>(args.lse) + (b * args.heads + h) * args.queries + first;
+  const HeadOf<E> out = of_queries<E>(args.out, s, h);
+  A* const lse = lse_of<A>(args, s, h) + first;
   for (std::int64_t r = 0; r < rows; ++r) {
     const bool nothing = known.sum[r] == A{};
     lse[r] = nothing ? minus_infinity<V>()[0] : known.max[r] + log(splat<V>(known.sum[r]))[0];
     const A factor = nothing ? A{} : A{1} / known.sum[r];
     A* const row = sums + r * apart;
-    if (end == 0)
+    if (end <= 0)
       for (std::int64_t c = 0; c < apart; ++c) row[c] = A{};
     for (std::int64_t c = 0; c < apart; c += kWide<V>) store(row + c, load<V>(row + c) * factor);
   }

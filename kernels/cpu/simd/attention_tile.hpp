@@ -35,15 +35,49 @@ template <class V> BRAID_INLINE Lane<V> max_of_lanes(V v) {
   return x[0];
 }
 
-/// One head of an operand.
+/// The rows of one sequence.
+struct SequenceRows {
+  std::int64_t b;
+  std::int64_t first_query, first_key;  // among the rows of the operands
+  std::int64_t queries, keys;
+  std::int64_t past;  // if causal, query i sees the keys 0 … i + past
+};
+BRAID_INLINE SequenceRows sequence_of(const AttentionArgs& args, std::int64_t b) {
+  const AttentionSequences& all = args.sequences;
+  if (all.q_starts == nullptr) return {b, 0, 0, args.queries, args.keys, 0};
+  const std::int64_t q = all.q_starts[b], k = all.k_starts[b], queries = all.q_starts[b + 1] - q,
+                     keys = all.k_starts[b + 1] - k;
+  return {b, q, k, queries, keys, keys - queries};
+}
+/// The log-sum-exps of a head's queries.
+template <class A>
+BRAID_INLINE A* lse_of(const AttentionArgs& args, const SequenceRows& s, std::int64_t h) {
+  return static_cast<A*>(args.lse) + (args.sequences.q_starts == nullptr
+                                          ? (s.b * args.heads + h) * args.queries
+                                          : h * args.sequences.q_rows + s.first_query);
+}
+
+/// One head of a sequence's rows, which begin at row `first` of the operand.
 template <class E> struct HeadOf {
   typename E::T* at;
   std::int64_t row;
 };
 template <class E>
-BRAID_INLINE HeadOf<E> head_of(const AttentionOperand& operand, std::int64_t b, std::int64_t h) {
-  return {static_cast<typename E::T*>(operand.data) + b * operand.batch + h * operand.head,
+BRAID_INLINE HeadOf<E> head_of(const AttentionOperand& operand, std::int64_t b, std::int64_t h,
+                               std::int64_t first) {
+  return {static_cast<typename E::T*>(operand.data) + b * operand.batch + h * operand.head +
+              first * operand.row,
           operand.row};
+}
+template <class E>
+BRAID_INLINE HeadOf<E> of_queries(const AttentionOperand& operand, const SequenceRows& s,
+                                  std::int64_t h) {
+  return head_of<E>(operand, s.b, h, s.first_query);
+}
+template <class E>
+BRAID_INLINE HeadOf<E> of_keys(const AttentionOperand& operand, const SequenceRows& s,
+                               std::int64_t h) {
+  return head_of<E>(operand, s.b, h, s.first_key);
 }
 
 /// Rows of a head as computed numbers: in place, or, for 16-bit types, widened into `copy`.
@@ -81,9 +115,10 @@ BRAID_INLINE void write_rows(const Computed<E>* from, std::int64_t from_row, std
   }
 }
 
-/// Rows [i, i + rows) of the queries and [j, j + columns) of the keys of one head.
+/// Rows [i, i + rows) of the queries and [j, j + columns) of the keys of one head of a sequence.
 struct Tile {
-  std::int64_t b, h, i, j, rows, columns;
+  const SequenceRows& s;
+  std::int64_t h, i, j, rows, columns;
 };
 
 /// scores[r][c] = q kᵀ.
@@ -101,16 +136,18 @@ BRAID_INLINE void finish_scores(const AttentionArgs& args, const Tile& tile, std
   using V = typename E::V;
   using A = Computed<E>;
   constexpr A none = -static_cast<A>(__builtin_inff());
-  const std::int64_t seen = args.causal && tile.i + r - tile.j + 1 < tile.columns
-                                ? (tile.i + r - tile.j + 1 > 0 ? tile.i + r - tile.j + 1 : 0)
-                                : tile.columns;
+  std::int64_t seen = tile.columns;
+  if (args.causal) {
+    const std::int64_t end = tile.i + r + tile.s.past + 1 - tile.j;
+    seen = end < seen ? (end > 0 ? end : 0) : seen;
+  }
   const V scale = splat<V>(static_cast<A>(args.scale));
   for (std::int64_t c = 0; c < kSide; c += kWide<V>) store(scores + c, load<V>(scores + c) * scale);
   for (std::int64_t c = seen; c < kSide; ++c) scores[c] = none;
   if (args.mask.data == nullptr) return;
   const AttentionMask& m = args.mask;
   const std::int64_t at =
-      tile.b * m.batch + tile.h * m.head + (tile.i + r) * m.row + tile.j * m.column;
+      tile.s.b * m.batch + tile.h * m.head + (tile.i + r) * m.row + tile.j * m.column;
   if (m.is_bool) {
     const auto* sees = static_cast<const std::uint8_t*>(m.data) + at;
     for (std::int64_t c = 0; c < seen; ++c) scores[c] = sees[c * m.column] != 0 ? scores[c] : none;
@@ -129,8 +166,12 @@ BRAID_INLINE void drop_factors(const AttentionArgs& args, const Tile& tile, std:
                                A* factor) {
   const DropFactors<A> make{args.seed, args.stream, args.threshold,
                             static_cast<A>(args.drop_scale)};
-  const std::int64_t row =
-      (args.first_head + tile.b * args.heads + tile.h) * args.queries + tile.i + r;
+  const std::int64_t query = tile.i + r,
+                     row =
+                         args.sequences.q_starts == nullptr
+                             ? (args.first_head + tile.s.b * args.heads + tile.h) * args.queries +
+                                   query
+                             : args.first_head + (tile.s.first_query + query) * args.heads + tile.h;
   for (std::int64_t c = tile.columns; c < kSide; ++c) factor[c] = A{};
   make(factor, static_cast<std::uint64_t>(row * args.keys + tile.j), tile.columns);
 }

@@ -41,6 +41,71 @@ BRAID_DEVICE HeadRows<E> rows_of(const AttentionOperand& operand, std::int64_t b
           operand.row, first, left < kSide ? static_cast<int>(left) : kSide};
 }
 
+/// The most queries and keys of sequences of several lengths: the rows of a tile after them have
+/// numbers of 32 bits too.
+inline constexpr std::int64_t kMostRows = INT32_MAX - 256;
+
+/// The rows of one sequence. Where all have one length, these are parameters and constants, which
+/// take no registers.
+template <bool varlen> class SequenceRows {
+ public:
+  static constexpr bool kVarlen = false;
+  using Index = std::int64_t;
+  BRAID_DEVICE SequenceRows(const AttentionArgs& args, std::int64_t /*b*/) : args_(args) {}
+  // among the rows of the operands
+  BRAID_DEVICE Index first_query() const { return 0; }
+  BRAID_DEVICE Index first_key() const { return 0; }
+  BRAID_DEVICE Index queries() const { return args_.queries; }
+  BRAID_DEVICE Index keys() const { return args_.keys; }
+  /// If causal, query i sees the keys 0 … i + past.
+  BRAID_DEVICE Index past() const { return 0; }
+
+ private:
+  const AttentionArgs& args_;
+};
+/// Of several lengths. Numbers of 32 bits leave registers to the loops.
+template <> class SequenceRows<true> {
+ public:
+  static constexpr bool kVarlen = true;
+  using Index = int;
+  BRAID_DEVICE SequenceRows(const AttentionArgs& args, std::int64_t b)
+      : first_query_(args.sequences.q_starts[b]),
+        first_key_(args.sequences.k_starts[b]),
+        queries_(at_most(args.sequences.q_starts[b + 1] - first_query_, args.queries)),
+        keys_(at_most(args.sequences.k_starts[b + 1] - first_key_, args.keys)) {}
+  BRAID_DEVICE Index first_query() const { return first_query_; }
+  BRAID_DEVICE Index first_key() const { return first_key_; }
+  BRAID_DEVICE Index queries() const { return queries_; }
+  BRAID_DEVICE Index keys() const { return keys_; }
+  BRAID_DEVICE Index past() const { return keys_ - queries_; }
+
+ private:
+  static BRAID_DEVICE int at_most(int rows, std::int64_t most) {
+    return rows < most ? rows : static_cast<int>(most);
+  }
+  int first_query_, first_key_, queries_, keys_;
+};
+
+/// The number of keys that queries before `end` see.
+template <class S>
+BRAID_DEVICE typename S::Index keys_before(const AttentionArgs& args, const S& s,
+                                           typename S::Index end) {
+  return args.causal && end + s.past() < s.keys() ? end + s.past() : s.keys();
+}
+/// The first query that sees key `key`, rounded down to a multiple of Tile.
+template <int Tile, class S>
+BRAID_DEVICE typename S::Index first_seeing(const AttentionArgs& args, const S& s,
+                                            typename S::Index key) {
+  return args.causal && key > s.past() ? (key - s.past()) / Tile * Tile : 0;
+}
+/// The place of a sequence's first query in lse and in the sums of the backward.
+template <class S>
+BRAID_DEVICE std::int64_t first_term(const AttentionArgs& args, const S& s, std::int64_t b,
+                                     std::int64_t h) {
+  return S::kVarlen ? h * args.sequences.q_rows + s.first_query()
+                    : (b * args.heads + h) * args.queries;
+}
+
 /// sum[r] = row 4 warp + r of `a` times row `lane` of `b`.
 template <class E>
 BRAID_DEVICE void multiply_rows(AttentionShared<typename E::A>& shared, const HeadRows<E>& a,
@@ -118,26 +183,30 @@ BRAID_DEVICE void store_rows(const AttentionOperand& operand, std::int64_t b, st
 
 /// The score of a query and a key from their product: scaled and masked; -inf if the query does not
 /// see the key or either does not exist.
-template <class E>
-BRAID_DEVICE typename E::A score_of(const AttentionArgs& args, std::int64_t b, std::int64_t h,
-                                    std::int64_t query, std::int64_t key, typename E::A product) {
+template <class E, class S>
+BRAID_DEVICE typename E::A score_of(const AttentionArgs& args, const S& s, std::int64_t b,
+                                    std::int64_t h, typename S::Index query, typename S::Index key,
+                                    typename E::A product) {
   using A = typename E::A;
-  if (query >= args.queries || key >= args.keys || (args.causal && key > query)) return lowest<A>();
+  if (query >= s.queries() || key >= s.keys() || (args.causal && key > query + s.past()))
+    return lowest<A>();
   const A score = product * static_cast<A>(args.scale);
   const AttentionMask& m = args.mask;
-  if (m.data == nullptr) return score;
+  if (S::kVarlen || m.data == nullptr) return score;
   const std::int64_t at = b * m.batch + h * m.head + query * m.row + key * m.column;
   if (m.is_bool) return static_cast<const std::uint8_t*>(m.data)[at] != 0 ? score : lowest<A>();
   return score + E::load(static_cast<const typename E::T*>(m.data)[at]);
 }
 
 /// The dropout factor of a probability.
-template <class A>
-BRAID_DEVICE A drop_factor(const AttentionArgs& args, std::int64_t b, std::int64_t h,
-                           std::int64_t query, std::int64_t key) {
+template <class A, class S>
+BRAID_DEVICE A drop_factor(const AttentionArgs& args, const S& s, std::int64_t b, std::int64_t h,
+                           typename S::Index query, typename S::Index key) {
   if (args.threshold == 0) return A(1);
-  const std::int64_t e =
-      ((args.first_head + b * args.heads + h) * args.queries + query) * args.keys + key;
+  const std::int64_t row = S::kVarlen
+                               ? args.first_head + (s.first_query() + query) * args.heads + h
+                               : (args.first_head + b * args.heads + h) * args.queries + query,
+                     e = row * args.keys + key;
   const RandomOf random(args.seed, args.stream, args.shift);
   return DropKey{random.seed, random.stream, args.threshold}.keeps_element(
              static_cast<std::uint64_t>(e))

@@ -153,9 +153,11 @@ template <bool simple> BRAID_DEVICE float unit_of(const AttentionArgs& f) {
 /// Finishes the products of a warp's 16 queries from `query` on and the keys from `key` on: -inf
 /// where a query does not see a key or either does not exist. transposed: the keys are along the
 /// rows.
-template <bool simple, bool transposed, class E, int Columns>
-BRAID_DEVICE void finish_scores(const AttentionArgs& f, std::int64_t b, std::int64_t h,
-                                std::int64_t query, std::int64_t key, float (&score)[Columns][4]) {
+template <bool simple, bool transposed, class E, class S, int Columns>
+BRAID_DEVICE void finish_scores(const AttentionArgs& f, const S& s, std::int64_t b, std::int64_t h,
+                                typename S::Index query, typename S::Index key,
+                                float (&score)[Columns][4]) {
+  using Index = typename S::Index;
   constexpr int queries = transposed ? Columns * 8 : 16, keys = transposed ? 16 : Columns * 8;
   if (!is_raw<simple>(f)) {
 #pragma unroll
@@ -163,19 +165,19 @@ BRAID_DEVICE void finish_scores(const AttentionArgs& f, std::int64_t b, std::int
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
         const int row = row_of_element(c), column = column_of_element(n, c);
-        score[n][c] = score_of<E>(f, b, h, query + (transposed ? column : row),
+        score[n][c] = score_of<E>(f, s, b, h, query + (transposed ? column : row),
                                   key + (transposed ? row : column), score[n][c]);
       }
-  } else if (query + queries > f.queries || key + keys > f.keys ||
-             (f.causal && key + keys - 1 > query)) {
+  } else if (query + queries > s.queries() || key + keys > s.keys() ||
+             (f.causal && key + keys - 1 > query + s.past())) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       // the columns [from, end) that the row sees or is seen by
-      std::int64_t from = 0, end = 0;
-      const std::int64_t at = (transposed ? key : query) + row_of_element(2 * r);
-      if (transposed && at < f.keys) end = f.queries - query, from = f.causal ? at - query : 0;
-      if (!transposed && at < f.queries)
-        end = (f.causal && at + 1 < f.keys ? at + 1 : f.keys) - key;
+      Index from = 0, end = 0;
+      const Index at = (transposed ? key : query) + row_of_element(2 * r);
+      if (transposed && at < s.keys())
+        end = s.queries() - query, from = f.causal ? at - s.past() - query : 0;
+      if (!transposed && at < s.queries()) end = keys_before(f, s, at + 1) - key;
       const int first = static_cast<int>(from > Columns * 8 ? Columns * 8 : from),
                 last = static_cast<int>(end > Columns * 8 ? Columns * 8 : end);
 #pragma unroll
@@ -189,12 +191,17 @@ BRAID_DEVICE void finish_scores(const AttentionArgs& f, std::int64_t b, std::int
   }
 }
 
-/// Calls f.template operator()<Width, simple>() for heads of a width.
-template <class F> void with_head(std::int64_t width, bool simple, F&& f) {
-  const auto with_width = [&]<int Width>() {
-    if (simple) f.template operator()<Width, true>();
-    else f.template operator()<Width, false>();
+/// Calls f.template operator()<Width, simple, varlen>() for the heads of `args`.
+template <class F> void with_head(const AttentionArgs& args, bool simple, F&& f) {
+  const auto with_kind = [&]<int Width, bool Simple>() {
+    if (args.sequences.q_starts == nullptr) f.template operator()<Width, Simple, false>();
+    else f.template operator()<Width, Simple, true>();
   };
+  const auto with_width = [&]<int Width>() {
+    if (simple) with_kind.template operator()<Width, true>();
+    else with_kind.template operator()<Width, false>();
+  };
+  const std::int64_t width = args.width > args.value_width ? args.width : args.value_width;
   if (width <= 64) with_width.template operator()<64>();
   else if (width <= 128) with_width.template operator()<128>();
   else with_width.template operator()<256>();

@@ -22,6 +22,20 @@ struct AttentionMask {
   std::int64_t batch, head, row, column;
 };
 
+/// Sequences of several lengths, whose rows follow each other in the operands. `batch` counts them,
+/// and the operands have a batch stride of 0. Sequence b has the queries [q_starts[b],
+/// q_starts[b + 1]), at most `queries` of them, and so the keys. Query i of a sequence with q
+/// queries and k keys sees the keys 0 … i + k - q if causal. lse is [heads, q_rows].
+///
+/// On the CPU the starts rise from 0 to the number of rows, and no sequence is longer than it may
+/// be. A CUDA device gets any numbers, and leaves out what does not fit: results and gradients of
+/// rows in no sequence are 0.
+struct AttentionSequences {
+  const std::int32_t* q_starts = nullptr;  // [batch + 1]; null: all sequences have one length
+  const std::int32_t* k_starts = nullptr;  // [batch + 1]
+  std::int64_t q_rows = 0, k_rows = 0;     // of all sequences
+};
+
 /// out = softmax(scale q kᵀ + mask) v for each head; the matrix of scores is not stored. A row
 /// whose scores are all -inf gives 0. causal: query i sees keys 0 … i. lse [batch, heads, queries]
 /// is set to log Σ exp of the scores, in float32, or in float64 for float64; -inf for a row that
@@ -36,11 +50,13 @@ struct AttentionArgs {
   std::int64_t batch, heads, queries, keys, width, value_width;
   std::int64_t group = 1;  // query heads for each head of k and v; divides heads
   // Dropout of the probabilities: threshold, seed, stream and scale as in DropoutArgs, over [all
-  // heads, queries, keys]. With threshold 0 there is none.
+  // heads, queries, keys]; of sequences of several lengths over [q_rows, heads, keys], where `keys`
+  // is the longest. With threshold 0 there is none.
   std::uint64_t seed, stream, threshold;
   std::int64_t first_head;  // the index of head 0 of this batch in the whole one
   double drop_scale;
   const RandomShift* shift = nullptr;  // as in DropoutArgs
+  AttentionSequences sequences = {};   // without a mask
 };
 
 /// With p = exp(scores - lse): dv = pᵀ dout, ds = p (dout vᵀ - Σ out dout), dq = scale ds k,
