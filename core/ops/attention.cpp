@@ -18,6 +18,7 @@
 #include <braid/core/ops/reduce.hpp>
 #include <braid/core/ops/softmax.hpp>
 
+#include "attention.hpp"
 #include "common.hpp"
 #include "dropout.hpp"
 
@@ -29,40 +30,27 @@ namespace {
 /// registers.
 std::int64_t widest_on_cuda(DType dtype) { return size_of(dtype) == 2 ? 256 : 128; }
 
-/// The parameters of attention other than its operands.
-struct Setting {
-  bool causal;
-  double scale, dropout_p;
-  RandomKey key;
-};
+using Setting = AttentionSetting;
+using Heads = AttentionHeads;
 
-/// Queries, keys and values, each [batch, heads, rows, width]. They may be part of a graph. k and v
-/// have as many heads as q, or fewer: then query head h uses the head h / group.
-struct Heads {
-  Tensor q, k, v;
-  [[nodiscard]] std::int64_t query_heads() const { return q.shape()[1]; }
-  [[nodiscard]] std::int64_t key_heads() const { return k.shape()[1]; }
-};
+}  // namespace
 
-/// Describes a tensor [batch, heads, rows, width] for the kernel. Requires stride 1 in width.
-AttentionOperand operand(const Tensor& t) {
+AttentionOperand attention_operand(const Tensor& t) {
   return {t.id()->data(), t.strides()[0], t.strides()[1], t.strides()[2]};
 }
 Tensor with_dense_rows(const Tensor& t) {
   return t.strides()[3] == 1 || t.shape()[3] <= 1 ? t : t.contiguous();
 }
 
-/// The kernel's arguments. mask: [batch, heads, queries, keys] or undefined;
-/// out: [batch, queries, heads, width].
-AttentionArgs arguments(const Heads& h, const Tensor& mask, const Tensor& out, const Tensor& lse,
-                        const Setting& s) {
+AttentionArgs attention_args(const Heads& h, const Tensor& mask, const Tensor& out,
+                             const Tensor& lse, const Setting& s) {
   AttentionArgs args{};
   args.dtype = h.q.dtype();
   args.causal = s.causal;
   args.scale = s.scale;
-  args.q = operand(h.q);
-  args.k = operand(h.k);
-  args.v = operand(h.v);
+  args.q = attention_operand(h.q);
+  args.k = attention_operand(h.k);
+  args.v = attention_operand(h.v);
   args.out = {out.id()->data(), out.strides()[0], out.strides()[2], out.strides()[1]};
   if (mask.defined())
     args.mask = {mask.id()->data(), mask.dtype() == DType::bool_,
@@ -85,6 +73,8 @@ AttentionArgs arguments(const Heads& h, const Tensor& mask, const Tensor& out, c
   return args;
 }
 
+namespace {
+
 /// Divides the query heads of t [batch, query heads, rows, width] into groups of one key head each:
 /// [batch, key heads, group * rows, width]. So one product has all rows that use a key head.
 Tensor in_groups(const Tensor& t, const Heads& h) {
@@ -106,8 +96,8 @@ Tensor probabilities(const Heads& h, const Tensor& mask, const Setting& s) {
   Tensor scores = apart(matmul(in_groups(h.q, h), h.k.transpose(-1, -2)), h) * s.scale;
   if (s.causal) {
     const FactoryOptions there{.device = h.q.device()};
-    scores = where(ge(arange(h.q.shape()[2], there).unsqueeze(1), arange(h.k.shape()[2], there)),
-                   scores, number(none));
+    const Tensor last = arange(s.past, h.q.shape()[2] + s.past, 1, there).unsqueeze(1);
+    scores = where(ge(last, arange(h.k.shape()[2], there)), scores, number(none));
   }
   if (mask.defined())
     scores = mask.dtype() == DType::bool_ ? where(mask, scores, number(none)) : scores + mask;
@@ -117,32 +107,46 @@ Tensor probabilities(const Heads& h, const Tensor& mask, const Setting& s) {
   return where(unseeing, number(0), softmax(where(unseeing, number(0), scores)));
 }
 
-/// Computes attention with recorded ops. Returns [batch, heads, queries, width].
-Tensor composed(const Heads& h, const Tensor& mask, const Setting& s) {
-  const Tensor p = probabilities(h, mask, s);
-  const Tensor dropped = s.dropout_p > 0 ? dropout_by(p, s.dropout_p, s.key) : p;
-  return apart(matmul(in_groups(dropped, h), h.v), h);
+/// Drops probabilities [batch, heads, queries, keys], or their gradients.
+Tensor dropped(const Tensor& p, const Setting& s) {
+  if (s.dropout_p == 0) return p;
+  if (s.most_keys == 0) return dropout_by(p, s.dropout_p, s.key);
+  const Tensor ones = filled({p.shape()[2], p.shape()[1], s.most_keys}, 1, p.dtype(), p.device());
+  return p * dropout_by(ones, s.dropout_p, s.key).narrow(2, 0, p.shape()[3]).transpose(0, 1);
 }
 
-/// Computes the gradients of q, k and v with recorded ops. dy: [batch, heads, queries, width].
-Heads composed_backward(const Heads& h, const Tensor& mask, const Tensor& dy, const Setting& s) {
-  const auto drop = [&](const Tensor& t) {
-    return s.dropout_p > 0 ? dropout_by(t, s.dropout_p, s.key) : t;
-  };
+}  // namespace
+
+Tensor composed_attention(const Heads& h, const Tensor& mask, const Setting& s) {
+  return apart(matmul(in_groups(dropped(probabilities(h, mask, s), s), h), h.v), h);
+}
+
+Heads composed_attention_backward(const Heads& h, const Tensor& mask, const Tensor& dy,
+                                  const Setting& s) {
   const Tensor p = probabilities(h, mask, s);
   const Tensor dys = in_groups(dy, h), dp = apart(matmul(dys, h.v.transpose(-1, -2)), h),
-               ds = in_groups(softmax_backward(p, drop(dp), false) * s.scale, h);
+               ds = in_groups(softmax_backward(p, dropped(dp, s), false) * s.scale, h);
   return {apart(matmul(ds, h.k), h), matmul(ds.transpose(-1, -2), in_groups(h.q, h)),
-          matmul(in_groups(drop(p), h).transpose(-1, -2), dys)};
+          matmul(in_groups(dropped(p, s), h).transpose(-1, -2), dys)};
 }
+
+bool fits_kernels(const Heads& h) {
+  return h.q.device().type() == DeviceType::cpu ||
+         std::max(h.q.shape()[3], h.v.shape()[3]) <= widest_on_cuda(h.q.dtype());
+}
+
+namespace {
 
 /// Writes the gradients of q, k and v into the tensors of `into`, in the layout of operands.
 /// dy and out: [batch, queries, heads, width].
 void fused_backward(const Heads& h, const Tensor& mask, const Tensor& out, const Tensor& lse,
                     const Tensor& dy, const Setting& s, const Heads& into) {
   const Tensor d = dy.strides()[3] == 1 || dy.shape()[3] <= 1 ? dy : dy.contiguous();
-  AttentionBackwardArgs args{
-      arguments(h, mask, out, lse, s), {}, operand(into.q), operand(into.k), operand(into.v)};
+  AttentionBackwardArgs args{attention_args(h, mask, out, lse, s),
+                             {},
+                             attention_operand(into.q),
+                             attention_operand(into.k),
+                             attention_operand(into.v)};
   args.dout = {d.id()->data(), d.strides()[0], d.strides()[2], d.strides()[1]};
   launch("scaled_dot_product_attention", h.q.device(), &KernelTable::attention_backward, args);
 }
@@ -157,7 +161,7 @@ Forward fused(const Heads& h, const Tensor& mask, const Setting& s) {
   const Forward f{make_tensor({q[0], q[2], q[1], h.v.shape()[3]}, h.q.dtype(), h.q.device()),
                   make_tensor({q[0], q[1], q[2]}, t, h.q.device())};
   launch("scaled_dot_product_attention", h.q.device(), &KernelTable::attention,
-         arguments(h, mask, f.out, f.lse, s));
+         attention_args(h, mask, f.out, f.lse, s));
   return f;
 }
 
@@ -165,8 +169,7 @@ Forward fused(const Heads& h, const Tensor& mask, const Setting& s) {
 bool can_fuse(const Heads& h, const Tensor& mask) {
   if (h.q.numel() == 0 || h.k.numel() == 0 || h.v.numel() == 0) return false;
   if (needs_grad({mask})) return false;
-  return h.q.device().type() == DeviceType::cpu ||
-         std::max(h.q.shape()[3], h.v.shape()[3]) <= widest_on_cuda(h.q.dtype());
+  return fits_kernels(h);
 }
 
 /// Broadcasts the leading dims of t to `lead`, and returns [batch, heads, rows, width] for the
@@ -208,7 +211,9 @@ Leads leads_of(const char* op, const Tensor& q, const Tensor& k, const Tensor& v
   return leads;
 }
 
-void check_groups(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
+}  // namespace
+
+void check_head_groups(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
   if (q.dim() < 3 || k.dim() < 3 || v.dim() < 3)
     throw ShapeError(str(op, ": expected q, k and v of rank >= 3 with enable_gqa, got ", q.shape(),
                          ", ", k.shape(), " and ", v.shape()));
@@ -219,10 +224,11 @@ void check_groups(const char* op, const Tensor& q, const Tensor& k, const Tensor
                            " heads of q, got k ", k.shape(), " and v ", v.shape()));
 }
 
-/// Repeats the heads of k or v, so that there are `heads`.
 Tensor with_heads(const Tensor& t, std::int64_t heads) {
   return t.size(-3) == heads ? t : repeat_interleave(t, heads / t.size(-3), -3);
 }
+
+namespace {
 
 void check_mask(const char* op, const Tensor& q, const Tensor& mask, bool causal,
                 const Shape& scores) {
@@ -243,13 +249,20 @@ void check_mask(const char* op, const Tensor& q, const Tensor& mask, bool causal
         str(op, ": expected a mask that broadcasts to ", scores, ", got ", mask.shape()));
 }
 
-void check_scale(const char* op, std::optional<double> scale) {
+}  // namespace
+
+void check_attention_scale(const char* op, std::optional<double> scale) {
   if (scale && !std::isfinite(*scale))
     throw ArgumentError(str(op, ": expected a finite scale, got ", *scale));
 }
+double attention_scale(std::optional<double> scale, std::int64_t width) {
+  return scale.value_or(width > 0 ? 1 / std::sqrt(static_cast<double>(width)) : 1);
+}
+
+namespace {
 
 Tensor attention_of_heads(const Heads& h, const Tensor& mask, const Setting& s) {
-  if (!can_fuse(h, mask)) return composed(h, mask, s);
+  if (!can_fuse(h, mask)) return composed_attention(h, mask, s);
   const Heads dense{with_dense_rows(h.q), with_dense_rows(h.k), with_dense_rows(h.v)};
   const Forward f = fused(dense, mask, s);
   if (!needs_grad({dense.q, dense.k, dense.v})) return f.out.transpose(1, 2);
@@ -259,7 +272,7 @@ Tensor attention_of_heads(const Heads& h, const Tensor& mask, const Setting& s) 
                          s](const Tensor& dy, Needs) -> Grads {
     const Heads saved{sq.get(), sk.get(), sv.get()};
     if (needs_grad({saved.q, saved.k, saved.v, dy})) {
-      const Heads d = composed_backward(saved, mask.get(), dy.transpose(1, 2), s);
+      const Heads d = composed_attention_backward(saved, mask.get(), dy.transpose(1, 2), s);
       return {d.q, d.k, d.v};
     }
     // in memory [batch, rows, heads, width]: so the projection that computed t gets its gradient
@@ -315,7 +328,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   if (v.shape()[v.dim() - 2] != k.shape()[k.dim() - 2])
     throw ShapeError(str(op, ": expected v [.., ", k.shape()[k.dim() - 2], ", width] for k ",
                          k.shape(), ", got ", v.shape()));
-  if (enable_gqa) check_groups(op, q, k, v);
+  if (enable_gqa) check_head_groups(op, q, k, v);
   const Leads leads = leads_of(op, q, k, v, enable_gqa);
   const std::int64_t queries = q.shape()[q.dim() - 2], keys = k.shape()[k.dim() - 2],
                      width = q.shape().back();
@@ -324,17 +337,14 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   scores.push_back(keys);
   check_mask(op, q, mask, is_causal, scores);
   check_probability(op, "dropout_p", dropout_p);
-  check_scale(op, scale);
+  check_attention_scale(op, scale);
   const auto of_keys = [&](const Tensor& t) {
     return as_heads(enable_gqa ? with_heads(t, leads.k.back()) : t, leads.k, enable_gqa);
   };
   const Heads h{as_heads(q, leads.q, enable_gqa), of_keys(k), of_keys(v)};
   Tensor wide_mask = mask;
   if (mask.defined()) wide_mask = as_heads(mask.expand(scores), leads.q, enable_gqa);
-  Setting s{is_causal,
-            scale.value_or(width > 0 ? 1 / std::sqrt(static_cast<double>(width)) : 1),
-            dropout_p,
-            {}};
+  Setting s{is_causal, attention_scale(scale, width), dropout_p, {}};
   if (dropout_p > 0) {
     const int dim = enable_gqa && leads.q.rank() == 1 ? 1 : 0;  // that of dim 0 in h.q
     s.key = next_random_key_of_rows(h.q.shape()[dim]);
@@ -360,18 +370,15 @@ Tensor packed_attention(const Tensor& packed, const Tensor& mask, double dropout
   const Shape scores{packed.shape()[0], packed.shape()[3], packed.shape()[1], packed.shape()[1]};
   check_mask(op, packed, mask, is_causal, scores);
   check_probability(op, "dropout_p", dropout_p);
-  check_scale(op, scale);
+  check_attention_scale(op, scale);
   const Tensor qkv =
       packed.strides()[4] == 1 || packed.shape()[4] <= 1 ? packed : packed.contiguous();
-  Setting s{
-      is_causal,
-      scale.value_or(qkv.shape()[4] > 0 ? 1 / std::sqrt(static_cast<double>(qkv.shape()[4])) : 1),
-      dropout_p,
-      {}};
+  Setting s{is_causal, attention_scale(scale, qkv.shape()[4]), dropout_p, {}};
   if (dropout_p > 0) s.key = next_random_key_of_rows(scores[0]);
   const Tensor wide = mask.defined() ? mask.expand(scores) : mask;
   const Heads h = unpacked_values(qkv);
-  if (!can_fuse(h, wide)) return composed(unpacked(qkv), wide, s).transpose(1, 2).contiguous();
+  if (!can_fuse(h, wide))
+    return composed_attention(unpacked(qkv), wide, s).transpose(1, 2).contiguous();
   const Forward f = fused(h, wide, s);
   if (!needs_grad({qkv})) return f.out;
   return record(
@@ -380,7 +387,8 @@ Tensor packed_attention(const Tensor& packed, const Tensor& mask, double dropout
        lse = f.lse, s](const Tensor& dy) -> Grads {
         const Tensor x = saved.get();
         if (needs_grad({x, dy})) {
-          const Heads d = composed_backward(unpacked(x), mask.get(), dy.transpose(1, 2), s);
+          const Heads d =
+              composed_attention_backward(unpacked(x), mask.get(), dy.transpose(1, 2), s);
           return {stack({d.q.transpose(1, 2), d.k.transpose(1, 2), d.v.transpose(1, 2)}, 2)};
         }
         Tensor dx = make_tensor(x.shape(), x.dtype(), x.device());

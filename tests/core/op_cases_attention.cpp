@@ -241,14 +241,183 @@ void add_packed(Cases& list) {
                [=](double s) { with(x(), {}, 0, false, s); });
 }
 
+/// Three sequences of [tokens, heads, width]: they begin at 0, a third, and all but one.
+Sizes starts_of(I tokens) { return {0, tokens / 3, tokens > 0 ? tokens - 1 : 0, tokens}; }
+Tensor tensor_of_starts(const Sizes& starts, Device device) {
+  return tensor(std::span<const std::int64_t>(starts)).to(DType::int32).to(device);
+}
+
+struct Varlen {
+  const char* variant;
+  Sizes q, k, v;
+  VarlenAttnOptions options = {};
+};
+const Varlen kVarlens[] = {
+    {"", Sizes{7, 2, 4}, Sizes{5, 2, 4}, Sizes{5, 2, 3}},
+    {"causal", Sizes{5, 2, 3}, Sizes{8, 2, 3}, Sizes{8, 2, 4}, {.is_causal = true, .scale = 0.5}},
+    {"causal, fewer keys", Sizes{9, 1, 3}, Sizes{4, 1, 3}, Sizes{4, 1, 3}, {.is_causal = true}},
+    {"groups, dropout",
+     Sizes{5, 8, 3},
+     Sizes{6, 4, 3},
+     Sizes{6, 1, 2},
+     {.dropout_p = 0.5, .enable_gqa = true}},
+};
+
+Tensor call(const Varlen& s, Tensors in) {
+  if (!in[0].defined() || !in[1].defined()) {
+    const Tensor starts = tensor_of_starts({0, 0}, {});
+    return varlen_attn(in[0], in[1], in[2], starts, starts, 0, 0);
+  }
+  const I queries = in[0].size(0), keys = in[1].size(0);
+  return as_one_forward(in[0], [&] {
+    return varlen_attn(in[0], in[1], in[2], tensor_of_starts(starts_of(queries), in[0].device()),
+                       tensor_of_starts(starts_of(keys), in[0].device()), queries, keys, s.options);
+  });
+}
+
+Array expected(const Varlen& s, Arrays in) {
+  const Sizes &q = in[0].shape, &k = in[1].shape, &v = in[2].shape;
+  const Sizes q_starts = starts_of(q[0]), k_starts = starts_of(k[0]);
+  const double p = s.options.dropout_p;
+  Array y(Sizes{q[0], q[1], v[2]});
+  for (std::size_t b = 0; b < 3; ++b) {
+    const I q_first = q_starts[b], k_first = k_starts[b], queries = q_starts[b + 1] - q_first,
+            keys = k_starts[b + 1] - k_first;
+    // [heads, rows, width] of a sequence; heads of keys are repeated
+    const auto part = [&](A x, I first, I rows) {
+      return reference::generate({q[1], rows, x.shape[2]}, [&](const Sizes& i) {
+        return reference::value(x, {first + i[1], i[0] / (q[1] / x.shape[1]), i[2]});
+      });
+    };
+    const Array mask = reference::generate({queries, keys}, [&](const Sizes& i) {
+      return s.options.is_causal && i[1] > i[0] + keys - queries ? -INFINITY : 0;
+    });
+    const auto factor = factors(0, p);
+    const std::function<double(I)> of_index = [&](I i) {
+      const I h = i / (queries * keys), token = q_first + i / keys % queries;
+      return factor(((kFirstRow + token) * q[1] + h) * k[0] + i % keys);
+    };
+    const Array of = reference::attention(
+        part(in[0], q_first, queries), part(in[1], k_first, keys), part(in[2], k_first, keys),
+        &mask, false, s.options.scale.value_or(1 / std::sqrt(static_cast<double>(q[2]))),
+        p > 0 ? of_index : std::function<double(I)>());
+    reference::for_each(of.shape, [&](const Sizes& i) {
+      y[((q_first + i[1]) * q[1] + i[0]) * v[2] + i[2]] = reference::value(of, i);
+    });
+  }
+  return y;
+}
+
+void add_varlen(Cases& list) {
+  const char* const op = "varlen_attn";
+  for (const Varlen& s : kVarlens) {
+    OpCase& c = push(list, op, s.variant, "", {{s.q}, {s.k}, {s.v}}, kFloats, Accuracy::tolerance);
+    c.call = [s](Tensors in) { return std::vector<Tensor>{call(s, in)}; };
+    c.expected = [s](Arrays in) { return std::vector<Array>{expected(s, in)}; };
+  }
+  struct With {
+    Tensor q = ones_of({3, 2, 4}), k = ones_of({5, 2, 4}), v = ones_of({5, 2, 4}),
+           q_starts = tensor_of_starts({0, 1, 3}, here()),
+           k_starts = tensor_of_starts({0, 1, 5}, here());
+    I max_q = 2, max_k = 4;
+    VarlenAttnOptions options = {};
+    void run() const { (void)varlen_attn(q, k, v, q_starts, k_starts, max_q, max_k, options); }
+  };
+  const auto of_q = [](T x) {
+    With w;
+    w.q = x;
+    w.run();
+  };
+  const auto of_k = [](T x) {
+    With w;
+    w.k = x;
+    w.run();
+  };
+  const auto of_v = [](T x) {
+    With w;
+    w.v = x;
+    w.run();
+  };
+  const auto of_q_starts = [](T x) {
+    With w;
+    w.q_starts = x;
+    w.run();
+  };
+  const auto of_k_starts = [](T x) {
+    With w;
+    w.k_starts = x;
+    w.run();
+  };
+  const char* const of_rank = "query, key and value \\[tokens, heads, width\\]";
+  BadInputs(list, op, "query")
+      .shapes(of_q, {{3, 8}}, of_rank)
+      .types(of_q, {3, 2, 4}, {DType::int64})
+      .types(of_q, {3, 2, 4}, {DType::float64}, "one dtype, got float64 and float32")
+      .of("key")
+      .shapes(of_k, {{5, 8}}, of_rank)
+      .shapes(of_k, {{5, 2, 3}}, "key \\[.., 4\\]")
+      .shapes(of_k, {{5, 1, 4}}, "key and value with the 2 heads of query without enable_gqa")
+      .types(of_k, {5, 2, 4}, {DType::float16}, "one dtype, got float32 and float16")
+      .of("value")
+      .shapes(of_v, {{4, 2, 4}}, "value \\[5, heads, width\\]")
+      .shapes(of_v, {{}}, of_rank)
+      .types(of_v, {5, 2, 4}, {DType::bool_}, "one dtype, got float32 and bool")
+      .of("cu_seq_q")
+      .types(of_q_starts, {3}, {DType::int64}, "cu_seq_q of int32, got ")
+      .shapes(of_q_starts, {{3, 1}, {0}}, "cu_seq_q \\[sequences \\+ 1\\], got ", kShape,
+              DType::int32)
+      .of("cu_seq_k")
+      .types(of_k_starts, {3}, {DType::int64, DType::float32}, "cu_seq_k of int32, got ")
+      .shapes(of_k_starts, {{1, 3}}, "cu_seq_k \\[sequences \\+ 1\\], got ", kShape, DType::int32)
+      .is(kShape, "cu_seq_k \\[3\\] as cu_seq_q, got \\[4\\]",
+          [=] { of_k_starts(tensor_of_starts({0, 1, 3, 5}, here())); })
+      .integers("max_q", {-1, 1, I{1} << 31}, kArgument,
+                "a max_q with which 2 sequences can have the 3 rows",
+                [](I n) {
+                  With w;
+                  w.max_q = n;
+                  w.run();
+                })
+      .integers("max_k", {-1, 2, I{1} << 40}, kArgument,
+                "a max_k with which 2 sequences can have the 5 rows",
+                [](I n) {
+                  With w;
+                  w.max_k = n;
+                  w.run();
+                })
+      .numbers("dropout_p", {-0.5, 1.5, kNan}, kArgument, "0 <= dropout_p <= 1",
+               [](double p) {
+                 With w;
+                 w.options.dropout_p = p;
+                 w.run();
+               })
+      .numbers("scale", {kInf, -kInf, kNan}, kArgument, "a finite scale", [](double x) {
+        With w;
+        w.options.scale = x;
+        w.run();
+      });
+  const auto grouped = [](I k, I v) {
+    With w;
+    w.options.enable_gqa = true;
+    w.k = ones_of({5, k, 4}), w.v = ones_of({5, v, 4});
+    w.run();
+  };
+  BadInputs(list, op, "options")
+      .is(kShape, "heads of k and v that divide the 2 heads of q", [=] { grouped(3, 3); })
+      .is(kShape, "heads of k and v that divide the 2 heads of q", [=] { grouped(2, 4); })
+      .is(kShape, "heads of k and v that divide the 2 heads of q", [=] { grouped(0, 1); });
+}
+
 }  // namespace
 
 void add_attention_cases(Cases& list) {
   add_attention(list);
   add_packed(list);
+  add_varlen(list);
   parameters(list,
              "packed_attention(qkv mask dropout_p is_causal scale) "
-             "scaled_dot_product_attention(q k v mask dropout_p is_causal scale enable_gqa)");
+             "scaled_dot_product_attention(q k v mask dropout_p is_causal scale enable_gqa) "
+             "varlen_attn(query key value cu_seq_q cu_seq_k max_q max_k options)");
 }
 
 }  // namespace braid::test

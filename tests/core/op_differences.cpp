@@ -130,6 +130,7 @@ const OfOp kWithoutWords[] = {
     {"scaled_dot_product_attention", "", "",
      "the random numbers are Braid's own, and a query without keys gives 0"},
     {"packed_attention", "", "", "not in PyTorch: scaled_dot_product_attention on its parts"},
+    {"varlen_attn", "", "", "only on CUDA, and only of 16 bits, in PyTorch"},
     {"lstm gru rnn_tanh rnn_relu", "", "",
      "sequences of several lengths are another call in PyTorch: test_rnn.cpp"},
     {"cross_entropy nll_loss mse_loss", "", "", "the sum and count are not in PyTorch"},

@@ -46,6 +46,12 @@ const std::vector<Op>& low_ops() {
          const Tensor k = w.unsqueeze(0);
          return scaled_dot_product_attention(stack({x, x}), k, k, {}, 0, false, {}, true);
        }},
+      {"varlen_attn",
+       [](T x, T w) {
+         const Tensor starts = tensor({0, 1, 4}, {.device = here(), .dtype = DType::int32}),
+                      k = w.unsqueeze(1);
+         return varlen_attn(x.unsqueeze(1), k, k, starts, starts, 3, 3);
+       }},
   };
   return ops;
 }

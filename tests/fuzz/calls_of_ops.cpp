@@ -226,6 +226,15 @@ T some_heads(Draw& d) {
   return d.one_in(6) ? d.tensor() : d.of_shape({batch, count, 3, 4}, kFloat);
 }
 T heads(Draw& d) { return d.one_in(6) ? d.tensor() : d.of_shape({2, 3, 4}, kFloat); }
+T some_tokens(Draw& d) {
+  const I heads = 1 + d.below(2);
+  return d.one_in(6) ? d.tensor() : d.of_shape({4, heads, 3}, kFloat);
+}
+T some_starts(Draw& d) {
+  if (d.one_in(6)) return d.tensor();
+  const I middle = d.one_in(6) ? d.integer() : d.below(5);
+  return tensor({I{0}, middle, I{4}}).to(DType::int32);
+}
 double rarely(Draw& d) { return d.one_in(3) ? d.real() : 0; }
 
 constexpr Call kProducts[] = {
@@ -253,6 +262,9 @@ constexpr Call kProducts[] = {
          d.flag(), d.real()),
     CALL(scaled_dot_product_attention, some_heads(d), some_heads(d), some_heads(d), d.maybe({3, 3}),
          rarely(d), d.flag(), d.real(), d.flag()),
+    CALL(varlen_attn, some_tokens(d), some_tokens(d), some_tokens(d), some_starts(d),
+         some_starts(d), d.below(6), d.below(6),
+         VarlenAttnOptions{.is_causal = d.flag(), .dropout_p = rarely(d), .enable_gqa = d.flag()}),
     CALL(packed_attention, d.of_rank(5), d.maybe({2, 2}), rarely(d), d.flag()),
 };
 

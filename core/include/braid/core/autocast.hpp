@@ -12,7 +12,7 @@ namespace braid {
 /// 16 bits   matmul and what is made of it (mm, bmm, mv, dot, tensordot, inner, addmm, addmv,
 ///           baddbmm, addbmm, and the products in einsum), addr, linear, linear_relu, linear_gelu,
 ///           linear_add (unless the residual has another dtype), conv1d, conv2d and their
-///           transposes, scaled_dot_product_attention
+///           transposes, scaled_dot_product_attention, varlen_attn
 /// float32   softmax, log_softmax, softplus, every loss, batch_norm, layer_norm, rms_norm,
 ///           group_norm, exp, expm1, exp2, the logarithms, pow, rsqrt, reciprocal, the
 ///           trigonometric and hyperbolic functions of one tensor but sin, cos and tanh, erf and
