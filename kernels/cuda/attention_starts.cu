@@ -28,8 +28,8 @@ struct BothStarts {
   std::int64_t sequences;
 };
 
-/// The rows [first, end) between sequence i - 1 and sequence i, and those of sequence i - 1 that are
-/// more than it may have.
+/// The rows [first, end) between sequence i - 1 and sequence i, and those of sequence i - 1 that
+/// are more than it may have.
 struct RowsBetween {
   std::int64_t first, end;
 };

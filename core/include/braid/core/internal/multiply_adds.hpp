@@ -28,7 +28,8 @@ namespace braid {
 [[nodiscard]] inline std::int64_t multiply_adds_of(const ConvDataArgs& a) noexcept {
   return multiply_adds_of(a.shape);  // the forward of a transposed convolution
 }
-/// Of sequences of several lengths as if all queries saw the most keys: the host does not know more.
+/// Of sequences of several lengths as if all queries saw the most keys: the host does not know
+/// more.
 [[nodiscard]] inline std::int64_t multiply_adds_of(const AttentionArgs& a) noexcept {
   const std::int64_t queries =
       a.sequences.q_starts == nullptr ? a.batch * a.queries : a.sequences.q_rows;

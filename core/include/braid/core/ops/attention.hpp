@@ -53,8 +53,8 @@ struct VarlenAttnOptions {
   bool enable_gqa = false;  ///< fewer heads of k and v
 };
 
-/// Computes attention within each of several sequences, whose tokens follow each other in memory, so
-/// that nothing is padded. Sequence b has the queries [cu_seq_q[b], cu_seq_q[b + 1]) and the keys
+/// Computes attention within each of several sequences, whose tokens follow each other in memory,
+/// so that nothing is padded. Sequence b has the queries [cu_seq_q[b], cu_seq_q[b + 1]) and the keys
 /// and values [cu_seq_k[b], cu_seq_k[b + 1]); there may be none. The result is that of one
 /// scaled_dot_product_attention for each sequence.
 ///
@@ -78,10 +78,10 @@ struct VarlenAttnOptions {
 ///           those of the kernels (128; of 16-bit types 256), take the sequences one by one, and
 ///           read cu_seq, which waits for the device
 /// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for a cu_seq on the CPU that is not
-///           as above, for a max_q or max_k that no cu_seq fits, for a dropout_p outside [0, 1], and
-///           for a scale that is not finite
-/// Source    Dao 2023, arXiv:2307.08691. PyTorch's torch.nn.attention.varlen.varlen_attn has neither
-///           dropout nor a value_width, and is_causal is its window_size=(-1, 0)
+///           as above, for a max_q or max_k that no cu_seq fits, for a dropout_p outside [0, 1],
+///           and for a scale that is not finite
+/// Source    Dao 2023, arXiv:2307.08691. PyTorch's torch.nn.attention.varlen.varlen_attn has
+///           neither dropout nor a value_width, and is_causal is its window_size=(-1, 0)
 ///
 ///     const Tensor q = randn({8, 4, 64});  // sequences of 5 tokens and of 3
 ///     const Tensor starts = tensor({0, 5, 8}, {.dtype = kInt32});
@@ -90,8 +90,9 @@ struct VarlenAttnOptions {
                                  const Tensor& cu_seq_q, const Tensor& cu_seq_k, std::int64_t max_q,
                                  std::int64_t max_k, const VarlenAttnOptions& options = {});
 
-/// Computes scaled_dot_product_attention from one tensor that holds queries, keys and values, as one
-/// product computes them. It does not split the tensor. MultiheadAttention uses it for self-attention.
+/// Computes scaled_dot_product_attention from one tensor that holds queries, keys and values, as
+/// one product computes them. It does not split the tensor. MultiheadAttention uses it for
+/// self-attention.
 ///
 /// Shapes    qkv [batch, n, 3, heads, width], any strides → [batch, n, heads, width]; mask
 ///           broadcastable to [batch, heads, n, n]
