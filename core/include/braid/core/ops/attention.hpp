@@ -54,8 +54,8 @@ struct VarlenAttnOptions {
 };
 
 /// Computes attention within each of several sequences, whose tokens follow each other in memory,
-/// so that nothing is padded. Sequence b has the queries [cu_seq_q[b], cu_seq_q[b + 1]) and the keys
-/// and values [cu_seq_k[b], cu_seq_k[b + 1]); there may be none. The result is that of one
+/// so that nothing is padded. Sequence b has the queries [cu_seq_q[b], cu_seq_q[b + 1]) and the
+/// keys and values [cu_seq_k[b], cu_seq_k[b + 1]); there may be none. The result is that of one
 /// scaled_dot_product_attention for each sequence.
 ///
 /// With is_causal, query i of a sequence with n queries and m keys sees the keys 0 … i + m - n, as
