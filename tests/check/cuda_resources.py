@@ -78,6 +78,7 @@ WIDTHS = [
     (r"dropout_rows<.*", "the rows are in the middle: elements of one Philox block may lie apart"),
     (r"attention_dots<.*",
      "rows of at most 128 numbers that begin anywhere; a warp's 32 lie side by side"),
+    (r"attention_starts", "a start for each thread, side by side"),
     # operands are copied to shared memory 32 numbers at a time, adjacent for the lanes of a warp
     (r"attention_\w+_mma<.*", {"async", "read", "store"}),
     (r"attention_\w+<.*", {"read"}),
