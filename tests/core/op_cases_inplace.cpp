@@ -157,7 +157,8 @@ void add_inplace_cases(Cases& list) {
       BadInputs(list, n.op).numbers(n.argument, n.values, kType, text, f);
     }
   parameters(list,
-             "add_(other alpha) add_(value) clamp_(min max) copy_(source) div_(other) div_(value) "
+             "add_(other alpha) add_(value) clamp_(min max) copy_(source non_blocking) div_(other) "
+             "div_(value) "
              "fill_(value) masked_fill_(mask value) mul_(other) mul_(value) sub_(other alpha) "
              "sub_(value)");
 }

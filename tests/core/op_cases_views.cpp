@@ -177,7 +177,8 @@ void add_views_cases(Cases& list) {
   parameters(
       list,
       "expand(shape) flatten(start end) narrow(dim start length) permute(dims) reshape(shape) "
-      "select(dim index) slice(dim start end step) squeeze(dim) squeeze() to(device dtype copy) "
+      "select(dim index) slice(dim start end step) squeeze(dim) squeeze() to(device dtype "
+      "non_blocking copy) "
       "to(dtype copy) unsqueeze(dim) view(shape)");
 }
 

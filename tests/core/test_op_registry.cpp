@@ -44,6 +44,7 @@ std::map<std::string, std::string> not_in_the_table() {
   add("answers with a bool: test_compare.cpp", "allclose equal");
   add("reads an element, no op: test_tensor.cpp", "item_double item_int64");
   add("takes a list of integers, slices and tensors: test_indexing.cpp", "index index_put_ at");
+  add("moves a tensor to pinned memory, no op: test_uploads.cpp", "pin_memory");
   add("what ops in place ask first, no op: test_inplace.cpp", "kept");
   return list;
 }
@@ -122,6 +123,7 @@ const std::map<std::string, std::vector<Field>>& structs() {
       FIELDS(MaxPool2dOptions, stride, padding, dilation, ceil_mode),
       FIELDS(AvgPool1dOptions, stride, padding, ceil_mode, count_include_pad),
       FIELDS(AvgPool2dOptions, stride, padding, ceil_mode, count_include_pad, divisor_override),
+      FIELDS(VarlenAttnOptions, is_causal, scale, dropout_p, enable_gqa),
       FIELDS(InterpolateOptions, size, scale_factor, mode, align_corners),
       FIELDS(CrossEntropyOptions, reduction, weight, ignore_index, label_smoothing),
       FIELDS(NllOptions, reduction, weight, ignore_index),
@@ -240,6 +242,8 @@ TEST_CASE("registry: every op that is compiled is called with random arguments, 
       "like",
       "other_dtype",
       "ragged",
+      // needs a CUDA device
+      "pin_memory",
       // members that other calls cover
       "kept",
       "item_double",
