@@ -2,6 +2,7 @@
 
 #include <braid/core/error.hpp>
 
+#include "cuda/runtime/cuda_backend.hpp"
 #include "cuda/runtime/errors.hpp"
 #include "cuda/runtime/stream.hpp"
 
@@ -35,6 +36,17 @@ int processors_of(Stream& stream) {
     gpu.set_processors(count);
   }
   return count;
+}
+
+unsigned* tickets_of(Stream& stream) {
+  static_assert(kTickets == TicketCounters::kTickets);
+  if (unsigned* const counters = own(stream).tickets()) return counters;
+  return static_cast<CudaDevice&>(*device_context(stream.device()).backend).tickets(own(stream));
+}
+
+void set_zero(const char* op, void* data, std::size_t bytes, Stream& stream) {
+  const LaunchScope scope(op, stream);
+  scope.check(cudaMemsetAsync(data, 0, bytes, scope.stream()));
 }
 
 Scratch::Scratch(std::size_t bytes, Stream& stream) : stream_(stream) {

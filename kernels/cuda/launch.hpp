@@ -36,6 +36,14 @@ class LaunchScope {
 /// Returns the number of SMs of the stream's device.
 [[nodiscard]] int processors_of(Stream& stream);
 
+/// Returns the counters of device/tickets.cuh that kernels on this stream share: kTickets of them,
+/// zero between kernels. Throws OutOfMemoryError at the first use.
+[[nodiscard]] unsigned* tickets_of(Stream& stream);
+inline constexpr std::int64_t kTickets = 1024;
+
+/// Queues that `bytes` from `data` on become zero.
+void set_zero(const char* op, void* data, std::size_t bytes, Stream& stream);
+
 /// Memory on the stream's device for the kernels that are queued during its lifetime; freed in
 /// stream order. Throws OutOfMemoryError.
 class Scratch {

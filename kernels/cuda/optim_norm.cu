@@ -1,13 +1,14 @@
 #include "cuda/device/group.cuh"
 #include "cuda/device/item_lists.cuh"
 #include "cuda/device/row.cuh"
+#include "cuda/device/tickets.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 
 // The total norm of a list of tensors, and their multiplication by one number. For up to 540
-// tensors the norm is two launches, and the multiplication one.
+// tensors each is one launch.
 // Order   the number of blocks depends only on the sizes. A thread adds the trees of its packs, in
-//         double; a block adds its threads as a tree, and one block the blocks.
+//         double; a block adds its threads as a tree, and the last one the blocks.
 namespace braid::cuda {
 
 inline constexpr unsigned kNormBlocks = 2048;  // for each launch, at most
@@ -42,11 +43,40 @@ template <int N, class A> BRAID_DEVICE A joined(const NormJoiner& joiner, const 
   else return joiner.join(joined<N / 2>(joiner, terms), joined<N / 2>(joiner, terms + N / 2));
 }
 
-/// parts[block] = the joined terms of the block's tiles. `order` is used only by powers. One kernel
-/// has the usual norm, another one all others.
+/// What the last block does with the parts of all blocks and launches.
+template <class A> struct NormResult {
+  double* parts;
+  unsigned* counter;
+  int count;
+  double order;
+  A max_norm;
+  A *norm, *factor;  // factor: null unless asked for
+};
+
+/// The norm, and the factor that limits it to max_norm, or 1. For one block.
+template <class A>
+BRAID_DEVICE void norm_of_parts(const NormJoiner& joiner, const NormResult<A>& to, double* part) {
+  double sum = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < to.count; i += kThreads)
+    sum = joiner.join(sum, to.parts[i]);
+  sum = BlockGroup<double>{part}.join(joiner, sum);
+  if (threadIdx.x != 0) return;
+  if (joiner.kind == NormKind::squares) sum = sqrt_of(sum);
+  if (joiner.kind == NormKind::powers) sum = pow_of(sum, 1.0 / to.order);
+  const A total = static_cast<A>(sum);
+  *to.norm = total;
+  if (!to.factor) return;
+  const A ratio = to.max_norm / (total + A(1e-6));
+  *to.factor = ratio >= A(1) ? A(1) : ratio;  // a NaN stays
+}
+
+/// Each block joins the terms of its tiles, which is part `first` + block. The last block of all
+/// launches joins the parts. `order` is used only by powers. One kernel has the usual norm, another
+/// one all others.
 template <class E, int N, bool squares>
 __global__ void __launch_bounds__(kThreads)
-    norm_parts(StepItems<N> items, NormKind kind_of_others, typename E::A order, double* parts) {
+    norm_parts(StepItems<N> items, NormKind kind_of_others, typename E::A order, int first,
+               NormResult<typename E::A> to) {
   using T = typename E::T;
   using A = typename E::A;
   constexpr int width = kWidest<T>, rounds = static_cast<int>(kStepTile) / (kThreads * width);
@@ -70,28 +100,8 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   sum = BlockGroup<double>{part}.join(joiner, sum);
-  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
-}
-
-/// The norm, and the factor that limits it to max_norm, or 1, unless `factor` is null.
-template <class A>
-__global__ void __launch_bounds__(kThreads)
-    norm_of_parts(const double* parts, int count, NormKind kind, double order, A* norm, A max_norm,
-                  A* factor) {
-  const NormJoiner joiner{kind};
-  SIMT_SHARED(double, part, [kWarps]);
-  double sum = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads)
-    sum = joiner.join(sum, parts[i]);
-  sum = BlockGroup<double>{part}.join(joiner, sum);
-  if (threadIdx.x != 0) return;
-  if (kind == NormKind::squares) sum = sqrt_of(sum);
-  if (kind == NormKind::powers) sum = pow_of(sum, 1.0 / order);
-  const A total = static_cast<A>(sum);
-  *norm = total;
-  if (!factor) return;
-  const A ratio = max_norm / (total + A(1e-6));
-  *factor = ratio >= A(1) ? A(1) : ratio;  // a NaN stays
+  if (threadIdx.x == 0) to.parts[first + static_cast<int>(blockIdx.x)] = sum;
+  if (arrives_last(to.counter, static_cast<unsigned>(to.count))) norm_of_parts(joiner, to, part);
 }
 
 template <class E, int N>
@@ -130,19 +140,27 @@ void total_norm(const TotalNormArgs& args, Stream& stream) {
     int parts = 0;
     in_lists(args.items, args.count,
              [&](const auto& items) { parts += static_cast<int>(norm_blocks(items.tiles)); });
-    const Scratch scratch(static_cast<std::size_t>(parts > 0 ? parts : 1) * sizeof(double), stream);
-    double* const sums = static_cast<double*>(scratch.data());
+    const bool empty = parts == 0;  // one block with nothing to add
+    if (empty) parts = 1;
+    const Scratch scratch(static_cast<std::size_t>(parts) * sizeof(double), stream);
+    const NormResult<A> to{static_cast<double*>(scratch.data()),
+                           tickets_of(stream),
+                           parts,
+                           args.order,
+                           static_cast<A>(args.max_norm),
+                           static_cast<A*>(args.norm),
+                           static_cast<A*>(args.factor)};
     int first = 0;
-    in_lists(args.items, args.count, [&]<int N>(const StepItems<N>& items) {
+    const auto launch = [&]<int N>(const StepItems<N>& items) {
       const unsigned blocks = norm_blocks(items.tiles);
       const auto kernel =
           kind == NormKind::squares ? norm_parts<E, N, true> : norm_parts<E, N, false>;
       run("total_norm", kernel, blocks, kThreads, stream, items, kind, static_cast<A>(args.order),
-          sums + first);
+          first, to);
       first += static_cast<int>(blocks);
-    });
-    run("total_norm", norm_of_parts<A>, 1, kThreads, stream, sums, parts, kind, args.order,
-        static_cast<A*>(args.norm), static_cast<A>(args.max_norm), static_cast<A*>(args.factor));
+    };
+    if (empty) launch(StepItems<kFewItems>{});
+    else in_lists(args.items, args.count, launch);
   });
 }
 

@@ -2,6 +2,7 @@
 #include <braid/core/internal/kernel_args/reduce.hpp>
 
 #include "cuda/device/reduce.cuh"
+#include "cuda/device/reduce_load.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/reduce_kinds.hpp"

@@ -1,6 +1,7 @@
 #include <braid/core/internal/kernel_args/reduce.hpp>
 
 #include "cuda/device/reduce.cuh"
+#include "cuda/device/reduce_load.cuh"
 #include "cuda/reduce_kinds.hpp"
 
 namespace braid::cuda {

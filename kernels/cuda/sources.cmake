@@ -19,6 +19,7 @@ set(BRAID_CUDA_RUNTIME_SOURCES
   cuda/runtime/pinned_memory.cpp
   cuda/runtime/staging.cpp
   cuda/runtime/stream.cpp
+  cuda/runtime/tickets.cpp
   cuda/table.cpp
 )
 # Compiled by nvcc, or by the C++ compiler against the emulation: every .cu file of this folder but

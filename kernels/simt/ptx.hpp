@@ -5,6 +5,9 @@
 
 #include "simt/location.hpp"
 #include "simt/types.hpp"
+#if !defined(__CUDACC__) && SIMT_EMULATED
+#include "simt/atomic.hpp"
+#endif
 
 /// Wrappers of the PTX instructions of sm_80 that kernels use: cp.async, ldmatrix, mma.sync. Under
 /// nvcc they are the instructions; in the emulation they are functions that move and multiply the
@@ -102,6 +105,18 @@ __device__ inline float exp2_approx(float x) {
   return r;
 }
 
+/// Adds 1 to a counter in global memory, or sets it to 0 if it is `most`, and returns what it was.
+/// Of device scope: the thread that reads n sees what those that made it n, and the threads that a
+/// barrier had synchronized with them, wrote before.
+__device__ inline unsigned inc_acq_rel(unsigned* counter, unsigned most) {
+  unsigned before;
+  asm volatile("atom.inc.acq_rel.gpu.global.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(__cvta_generic_to_global(counter)), "r"(most)
+               : "memory");
+  return before;
+}
+
 // D[16,8] = A[16,k] B[k,8] + C. With g = lane / 4, t = lane % 4: c0, c1 are (g, 2t), (g, 2t+1); c2,
 // c3 the same in row g + 8.
 #define SIMT_MMA(name, instruction)                                                             \
@@ -135,6 +150,7 @@ __device__ inline void store4(float* p, const float4& v) { store_vector(p, v); }
 #elif SIMT_EMULATED
 
 namespace detail {
+void fence(bool whole_device);
 void async_copy(void* shared, const void* global, int size, int bytes, Location where);
 void async_commit();
 void async_wait(int newest);
@@ -183,6 +199,11 @@ inline void ldmatrix_x2_trans(std::uint32_t (&r)[2], const void* row,
 inline void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* row,
                               Location w = Location::current()) {
   detail::load_matrices(r, 4, true, row, w);
+}
+
+inline unsigned inc_acq_rel(unsigned* counter, unsigned most, Location w = Location::current()) {
+  detail::fence(true);
+  return atomicInc(counter, most, w);
 }
 
 inline std::uint32_t to_tf32(float x) {

@@ -1,5 +1,6 @@
 #include <braid/core/internal/kernel_args/norm.hpp>
 #include <braid/core/internal/kernel_args/optim.hpp>
+#include <braid/core/internal/kernel_args/reduce.hpp>
 #include <braid/core/internal/kernel_args/scan.hpp>
 
 #include "kernels/kernel_support.hpp"
@@ -60,6 +61,61 @@ TEST_CASE("cuda scan: a line of more parts than a block scans at a time, in thre
   CHECK(wrong == 0);
 }
 
+TEST_CASE("cuda reduce: trees of chunks in one launch", "[cuda_kernels][reduce]") {
+  NEEDS_DEVICE;
+  struct Shape {
+    std::int64_t outputs, n;
+    bool columns;
+    DType dtype;
+    std::uint64_t launches;
+  };
+  for (const Shape& s : {
+           Shape{1, 4097, false, DType::float32, 1},
+           Shape{3, std::int64_t{4096} * 5 + 1, false, DType::float32, 1},
+           Shape{1, std::int64_t{4096} * 4097, false, DType::uint8, 1},  // three levels
+           Shape{1025, 4097, false, DType::uint8, 2},  // more outputs than tickets
+           Shape{33, 129, true, DType::float32, 1},
+           Shape{9, 128 * 129 + 3, true, DType::float32, 1},  // three levels
+           Shape{10, 128 * 129 + 3, true, DType::int64, 1},
+       }) {
+    CAPTURE(s.outputs, s.n, s.columns);
+    Buffer x(s.dtype, s.outputs * s.n);
+    const DType result = s.dtype == DType::float32 ? DType::float32 : DType::int64;
+    Buffer sums(result, s.outputs), places(DType::int64, s.outputs);
+    x.pattern(1);
+    const std::int64_t apart = s.columns ? 1 : s.n, step = s.columns ? s.outputs : 1;
+    const auto reduce = [&](braid::ReduceOp op, Buffer& out) {
+      kernels().reduce({op, s.dtype, out.data(), x.data(), 1.0,
+                        strided({s.outputs}, {{1}, {apart}}), strided({s.n}, {{0}, {step}})},
+                       stream());
+    };
+    stream().synchronize();
+    const auto before = braid::simt::stats().grids;
+    reduce(braid::ReduceOp::sum, sums);
+    stream().synchronize();
+    CHECK(braid::simt::stats().grids - before == s.launches);
+    const bool index = x.size() < 1 << 20;
+    if (index) reduce(braid::ReduceOp::argmax, places);
+    std::int64_t wrong = 0;
+    for (std::int64_t e = 0; e < s.outputs; ++e) {
+      double sum = 0, size = 0;
+      std::int64_t best = 0;
+      const auto at = [&](std::int64_t j) { return x[e * apart + j * step]; };
+      for (std::int64_t j = 0; j < s.n; ++j) {
+        sum += at(j), size += std::fabs(at(j));
+        if (at(j) > at(best)) best = j;
+      }
+      // 4 more than the levels of the sum's tree
+      const double bound = s.dtype == DType::float32
+                               ? (std::log2(static_cast<double>(s.n)) + 4) * size * 0x1p-24
+                               : 0;
+      wrong += std::fabs(sums[e] - sum) > bound;
+      if (index) wrong += places[e] != static_cast<double>(best);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("cuda adam: hundreds of parameters in one launch", "[cuda_kernels][optim]") {
   NEEDS_DEVICE;
   for (const DType t : kFloats)
@@ -91,7 +147,7 @@ TEST_CASE("cuda adam: hundreds of parameters in one launch", "[cuda_kernels][opt
     }
 }
 
-TEST_CASE("cuda total_norm: hundreds of tensors in two launches", "[cuda_kernels][optim]") {
+TEST_CASE("cuda total_norm: hundreds of tensors in one launch", "[cuda_kernels][optim]") {
   NEEDS_DEVICE;
   for (const std::int64_t count : {1, 61, 540, 541}) {
     CAPTURE(count);
@@ -105,10 +161,10 @@ TEST_CASE("cuda total_norm: hundreds of tensors in two launches", "[cuda_kernels
     const auto before = braid::simt::stats().grids;
     kernels().total_norm({DType::float32, items.data(), count, 2, result, 1, result + 1}, stream());
     stream().synchronize();
-    CHECK(braid::simt::stats().grids - before == (count == 541 ? 3u : 2u));
+    CHECK(braid::simt::stats().grids - before == (count == 541 ? 2u : 1u));
     kernels().scale_list({DType::float32, items.data(), count, result + 1}, stream());
     stream().synchronize();
-    CHECK(braid::simt::stats().grids - before == (count == 541 ? 5u : 3u));
+    CHECK(braid::simt::stats().grids - before == (count == 541 ? 4u : 2u));
   }
 }
 

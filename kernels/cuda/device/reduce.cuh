@@ -1,8 +1,7 @@
 #pragma once
-#include <braid/core/internal/kernel_args/reduce.hpp>
-
 #include "cuda/device/group.cuh"
 #include "cuda/device/loop.cuh"
+#include "cuda/device/tickets.cuh"
 
 // Reductions of `n` elements to each of `outputs` results.
 // A reducer R   has `Acc`, `kParts` (a power of two), `Acc none() const`,
@@ -14,8 +13,9 @@
 //               neighbouring outputs, and some reductions run by columns.
 // A writer W    has `operator()(output, Acc)`.
 // Order         chunks of fixed length, combined by a tree (kParts results per thread, warps,
-//               block) and then by the same kernels over the chunks: a sum of n is a tree of about
-//               log2 n levels. It depends only on sizes, the dtype and on whether rows or columns
+//               block). The last block of up to kBlockChunk (kColumnChunk) chunks joins their
+//               results in the same way, and so on: a sum of n is a tree of about log2 n levels,
+//               in one launch. It depends only on sizes, the dtype and on whether rows or columns
 //               are contiguous.
 // In flight     a thread issues the loads of 2 to 4 packs before it joins the first.
 namespace braid::cuda {
@@ -26,6 +26,9 @@ inline constexpr std::int64_t kBlockChunk = 4096;     // elements of a long row 
 inline constexpr int kColumns = 32, kColumnRows = 8;  // threads of a reduce_columns block
 inline constexpr int kFlight = 16;
 inline constexpr std::int64_t kColumnChunk = 128;  // rows of a reduce_columns block
+// Above 8.4 million rows the chunks are longer, so that their groups have counters.
+inline constexpr std::int64_t kMostColumnChunks = std::int64_t{1} << 16;
+inline constexpr int kMostLevels = 6;  // of a tree of chunks
 
 /// Combines N partial results as a tree.
 template <class R, int N>
@@ -97,93 +100,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// One chunk of an output per block. If there are several chunks, the results go to `partial`
-/// [outputs, chunks].
-template <class R, class L, class W>
-__global__ void __launch_bounds__(kThreads)
-    reduce_blocks(R reducer, L load, W write, typename R::Acc* partial, std::int64_t items,
-                  std::int64_t n, Divider chunks) {
-  using Acc = typename R::Acc;
-  SIMT_SHARED(Acc, part, [kWarps]);
-  const bool narrow = items < std::int64_t{1} << 31;
-  for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
-    const std::int64_t e = chunks.divide(item, narrow),
-                       begin = (item - e * chunks.divisor) * kBlockChunk;
-    const std::int64_t end = n - begin < kBlockChunk ? n : begin + kBlockChunk;
-    const Acc own = join_lanes(reducer,
-                               reduce_part(reducer, load, load.base(e), begin, end,
-                                           static_cast<int>(threadIdx.x), kThreads),
-                               32);
-    if (lane_of_thread() == 0) part[warp_of_thread()] = own;
-    __syncthreads();
-    if (warp_of_thread() == 0) {
-      const Acc all = join_lanes(reducer, part[lane_of_thread() % kWarps], kWarps);
-      if (threadIdx.x == 0) {
-        if (partial != nullptr) partial[item] = all;
-        else write(e, all);
-      }
-    }
-    __syncthreads();  // the next chunk writes `part` again
-  }
-}
-
-/// For outputs that are adjacent in memory: Width outputs per thread in accesses of 16 bytes, and
-/// one chunk of their elements per block.
-template <int Width, class R, class L, class W>
-__global__ void __launch_bounds__(kColumns* kColumnRows)
-    reduce_columns(R reducer, L load, W write, typename R::Acc* partial, std::int64_t outputs,
-                   std::int64_t n, Divider tiles, std::int64_t chunks) {
-  using Acc = typename R::Acc;
-  constexpr int parts = R::kParts, across = kColumns * Width;
-  SIMT_SHARED(Acc, part, [kColumnRows][across + 1]);
-  const int tx = static_cast<int>(threadIdx.x) * Width, ty = static_cast<int>(threadIdx.y);
-  const std::int64_t items = tiles.divisor * chunks;
-  const bool narrow = items < std::int64_t{1} << 31;
-  for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
-    const std::int64_t chunk = tiles.divide(item, narrow),
-                       first = (item - chunk * tiles.divisor) * across,
-                       begin = chunk * kColumnChunk;
-    const std::int64_t end = n - begin < kColumnChunk ? n : begin + kColumnChunk;
-    if (first + tx < outputs) {
-      using V = decltype(load.at(first, begin));
-      const std::int64_t base = load.base(first + tx);
-      Acc acc[Width][parts];
-#pragma unroll
-      for (int v = 0; v < Width; ++v)
-#pragma unroll
-        for (int u = 0; u < parts; ++u) acc[v][u] = reducer.none();
-      for (std::int64_t j = begin + ty; j < end; j += parts * kColumnRows) {
-        V x[parts][Width];
-#pragma unroll
-        for (int u = 0; u < parts; ++u) {
-          if (j + u * kColumnRows >= end) continue;
-          if constexpr (Width > 1) load.beside(base, j + u * kColumnRows, x[u]);
-          else x[u][0] = load.at(base, j + u * kColumnRows);
-        }
-#pragma unroll
-        for (int u = 0; u < parts; ++u)
-          if (j + u * kColumnRows < end)
-#pragma unroll
-            for (int v = 0; v < Width; ++v) acc[v][u] = reducer.join(acc[v][u], x[u][v]);
-      }
-#pragma unroll
-      for (int v = 0; v < Width; ++v) part[ty][tx + v] = join_parts(reducer, acc[v]);
-    }
-    __syncthreads();
-    for (int c = ty * kColumns + static_cast<int>(threadIdx.x); c < across;
-         c += kColumns * kColumnRows) {
-      if (first + c >= outputs) break;
-      Acc all[kColumnRows];
-#pragma unroll
-      for (int k = 0; k < kColumnRows; ++k) all[k] = part[k][c];
-      const Acc joined = join_parts(reducer, all);
-      if (partial != nullptr) partial[(first + c) * chunks + chunk] = joined;
-      else write(first + c, joined);
-    }
-    __syncthreads();  // the next chunk writes `part` again
-  }
-}
-
 /// Loads results of chunks, or any contiguous rows of accumulators: element j of output e is p[e *
 /// n + j].
 template <class Acc> struct LoadDense {
@@ -205,8 +121,170 @@ template <class Acc> LoadDense<Acc> load_dense(const Acc* p, std::int64_t n) {
   return {p, n, n % LoadDense<Acc>::kPack == 0};
 }
 
+/// Where the results of chunks go that are joined by later blocks: at `results`, those of each
+/// level of the tree after another, and with a counter for each group of chunks.
+template <class Acc> struct ChunkTree {
+  Acc* results;
+  unsigned* counters;
+};
+
+/// Joins the results of a block of kThreads threads. Thread 0 gets the result.
+template <class R>
+BRAID_DEVICE typename R::Acc join_block(const R& reducer, typename R::Acc own,
+                                        typename R::Acc* part) {
+  own = join_lanes(reducer, own, 32);
+  if (lane_of_thread() == 0) part[warp_of_thread()] = own;
+  __syncthreads();
+  if (warp_of_thread() == 0) own = join_lanes(reducer, part[lane_of_thread() % kWarps], kWarps);
+  return own;
+}
+
+/// One chunk of an output per block, of the outputs from `before` on. The last block of a group of
+/// chunks joins them.
+template <class R, class L, class W>
+__global__ void __launch_bounds__(kThreads)
+    reduce_blocks(R reducer, L load, W write, ChunkTree<typename R::Acc> tree, std::int64_t before,
+                  std::int64_t outputs, std::int64_t n, Divider chunks) {
+  using Acc = typename R::Acc;
+  SIMT_SHARED(Acc, part, [kWarps]);
+  const std::int64_t items = outputs * chunks.divisor;
+  const bool narrow = items < std::int64_t{1} << 31;
+  const int rank = static_cast<int>(threadIdx.x);
+  for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
+    const std::int64_t e = chunks.divide(item, narrow);
+    std::int64_t chunk = item - e * chunks.divisor, count = chunks.divisor;
+    const std::int64_t begin = chunk * kBlockChunk,
+                       end = n - begin < kBlockChunk ? n : begin + kBlockChunk;
+    Acc all = join_block(
+        reducer, reduce_part(reducer, load, load.base(before + e), begin, end, rank, kThreads),
+        part);
+    Acc* results = tree.results;
+    unsigned* counters = tree.counters;
+    while (count > 1) {
+      if (rank == 0) results[e * count + chunk] = all;
+      const std::int64_t groups = (count - 1) / kBlockChunk + 1, first = chunk / kBlockChunk;
+      const std::int64_t from = first * kBlockChunk,
+                         to = count - from < kBlockChunk ? count : from + kBlockChunk;
+      if (!arrives_last(counters + e * groups + first, static_cast<unsigned>(to - from))) break;
+      const LoadDense<Acc> dense = load_dense(results, count);
+      all = join_block(reducer,
+                       reduce_part(reducer, dense, dense.base(e), from, to, rank, kThreads), part);
+      results += (outputs * count + 3) / 4 * 4;  // aligned
+      counters += outputs * groups;
+      chunk = first, count = groups;
+    }
+    if (count == 1 && rank == 0) write(before + e, all);
+    __syncthreads();  // the next chunk writes `part` again
+  }
+}
+
+/// The columns of a tile that a thread of reduce_columns loads: its `Width` columns, of the rows in
+/// [begin, end) each kColumnRows-th one. row(j, to) loads those of row j. Sums are left in `part`.
+template <int Width, class V, class R, class Row, class Part>
+BRAID_DEVICE void reduce_rows(const R& reducer, std::int64_t begin, std::int64_t end, Part& part,
+                              Row row) {
+  using Acc = typename R::Acc;
+  constexpr int parts = R::kParts;
+  const int tx = static_cast<int>(threadIdx.x) * Width, ty = static_cast<int>(threadIdx.y);
+  Acc acc[Width][parts];
+#pragma unroll
+  for (int v = 0; v < Width; ++v)
+#pragma unroll
+    for (int u = 0; u < parts; ++u) acc[v][u] = reducer.none();
+  for (std::int64_t j = begin + ty; j < end; j += parts * kColumnRows) {
+    V x[parts][Width];
+#pragma unroll
+    for (int u = 0; u < parts; ++u)
+      if (j + u * kColumnRows < end) row(j + u * kColumnRows, x[u]);
+#pragma unroll
+    for (int u = 0; u < parts; ++u)
+      if (j + u * kColumnRows < end)
+#pragma unroll
+        for (int v = 0; v < Width; ++v) acc[v][u] = reducer.join(acc[v][u], x[u][v]);
+  }
+#pragma unroll
+  for (int v = 0; v < Width; ++v) part[ty][tx + v] = join_parts(reducer, acc[v]);
+}
+
+/// For outputs that are adjacent in memory: Width outputs per thread in accesses of 16 bytes, and
+/// `length` of their elements per block, of the tiles from `before` on. The last block of
+/// kColumnChunk chunks joins them.
+template <int Width, class R, class L, class W>
+__global__ void __launch_bounds__(kColumns* kColumnRows)
+    reduce_columns(R reducer, L load, W write, ChunkTree<typename R::Acc> tree, std::int64_t before,
+                   std::int64_t outputs, std::int64_t n, Divider tiles, std::int64_t chunks,
+                   std::int64_t length) {
+  using Acc = typename R::Acc;
+  constexpr int across = kColumns * Width;
+  SIMT_SHARED(Acc, part, [kColumnRows][across + 1]);
+  const int tx = static_cast<int>(threadIdx.x) * Width,
+            rank = static_cast<int>(threadIdx.y) * kColumns + static_cast<int>(threadIdx.x);
+  const std::int64_t items = tiles.divisor * chunks;
+  const bool narrow = items < std::int64_t{1} << 31;
+  for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
+    std::int64_t chunk = tiles.divide(item, narrow), count = chunks;
+    const std::int64_t tile = item - chunk * tiles.divisor, first = (before + tile) * across,
+                       begin = chunk * length, end = n - begin < length ? n : begin + length;
+    if (first + tx < outputs) {
+      const std::int64_t base = load.base(first + tx);
+      using V = decltype(load.at(first, begin));
+      reduce_rows<Width, V>(reducer, begin, end, part, [&](std::int64_t j, V(&to)[Width]) {
+        if constexpr (Width > 1) load.beside(base, j, to);
+        else to[0] = load.at(base, j);
+      });
+    }
+    __syncthreads();
+    // Gives the columns' sums to `use`.
+    const auto columns = [&](auto use) {
+      for (int c = rank; c < across && first + c < outputs; c += kColumns * kColumnRows) {
+        Acc all[kColumnRows];
+#pragma unroll
+        for (int k = 0; k < kColumnRows; ++k) all[k] = part[k][c];
+        use(first + c, join_parts(reducer, all));
+      }
+    };
+    Acc* results = tree.results;
+    unsigned* counters = tree.counters;
+    while (count > 1) {
+      columns([&](std::int64_t e, Acc all) { results[chunk * outputs + e] = all; });
+      __syncthreads();  // one thread tells the others of all these results
+      const std::int64_t groups = (count - 1) / kColumnChunk + 1, group = chunk / kColumnChunk;
+      const std::int64_t from = group * kColumnChunk,
+                         to = count - from < kColumnChunk ? count : from + kColumnChunk;
+      if (!arrives_last(counters + tile * groups + group, static_cast<unsigned>(to - from))) break;
+      if (first + tx < outputs)
+        reduce_rows<Width, Acc>(reducer, from, to, part, [&](std::int64_t j, Acc(&x)[Width]) {
+#pragma unroll
+          for (int v = 0; v < Width; ++v) {
+            const std::int64_t e = first + tx + v;
+            x[v] = results[j * outputs + (e < outputs ? e : outputs - 1)];
+          }
+        });
+      __syncthreads();
+      results += outputs * count, counters += tiles.divisor * groups;
+      chunk = group, count = groups;
+    }
+    if (count == 1) columns(write);
+    __syncthreads();  // the next chunk writes `part` again
+  }
+}
+
+/// What a tree over `chunks` results, of which a block joins `most`, needs for each output (or tile
+/// of columns): results, and counters.
+struct TreeSize {
+  std::int64_t results = 0, counters = 0;
+  TreeSize(std::int64_t chunks, std::int64_t most) {
+    while (chunks > 1) {
+      results += chunks;
+      chunks = (chunks - 1) / most + 1;
+      counters += chunks;
+    }
+  }
+};
+
 /// Queues the kernels of one reduction, n > 0. `columns` means that neighbouring outputs are closer
-/// in memory than neighbouring elements of one output.
+/// in memory than neighbouring elements of one output. Without chunks, and with up to kTickets
+/// groups of chunks, this is one launch.
 template <class R, class L, class W>
 void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
                 std::int64_t outputs, std::int64_t n, bool columns, Stream& stream) {
@@ -217,29 +295,39 @@ void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
     return run(op, reduce_lanes<R, L, W>, blocks, kThreads, stream, reducer, load, write, outputs,
                static_cast<int>(n), alone ? Team::thread : Team::warp);
   }
-  const std::int64_t chunk = columns ? kColumnChunk : kBlockChunk, chunks = (n - 1) / chunk + 1;
-  const auto side_by_side = [&]<int Width>(std::integral_constant<int, Width>, Acc* partial) {
-    const std::int64_t tiles = (outputs - 1) / (kColumns * Width) + 1;
-    run(op, reduce_columns<Width, R, L, W>, blocks_for(tiles * chunks, 1),
-        dim3(kColumns, kColumnRows), stream, reducer, load, write, partial, outputs, n,
-        Divider(tiles), chunks);
+  const std::int64_t length =
+      !columns ? kBlockChunk : kColumnChunk * ((n - 1) / (kColumnChunk * kMostColumnChunks) + 1);
+  const std::int64_t chunks = (n - 1) / length + 1;
+  const TreeSize tree_size(chunks, columns ? kColumnChunk : kBlockChunk);
+  // The parts of a tree that is too wide for the counters are launches of their own.
+  const auto in_parts = [&](std::int64_t items, const auto& launch) {
+    const std::int64_t most = tree_size.counters == 0 ? items : kTickets / tree_size.counters;
+    for (std::int64_t first = 0; first < items; first += most)
+      launch(first, items - first < most ? items - first : most);
   };
-  const auto launch = [&](Acc* partial) {
-    if constexpr (L::kSideBySide) {
-      if (columns && load.beside_packs)
-        return side_by_side(std::integral_constant<int, L::kPack>{}, partial);
-      if (columns) return side_by_side(std::integral_constant<int, 1>{}, partial);
-    }
-    run(op, reduce_blocks<R, L, W>, blocks_for(outputs * chunks, 1), kThreads, stream, reducer,
-        load, write, partial, outputs * chunks, n, Divider(chunks));
-  };
-  if (chunks == 1) return launch(nullptr);
-  const Scratch scratch(static_cast<std::size_t>(outputs * chunks) * sizeof(Acc), stream);
-  Acc* const partial = static_cast<Acc*>(scratch.data());
-  launch(partial);
-  reduce_all(op, reducer, load_dense<Acc>(partial, chunks), write, outputs, chunks, false, stream);
+  const std::size_t results =
+      tree_size.counters == 0
+          ? 0
+          : static_cast<std::size_t>(outputs * tree_size.results + 4 * kMostLevels) * sizeof(Acc);
+  const Scratch scratch(results, stream);
+  const ChunkTree<Acc> tree{static_cast<Acc*>(scratch.data()),
+                            tree_size.counters == 0 ? nullptr : tickets_of(stream)};
+  if constexpr (L::kSideBySide) {
+    const auto side_by_side = [&]<int Width>(std::integral_constant<int, Width>) {
+      in_parts((outputs - 1) / (kColumns * Width) + 1, [&](std::int64_t first, std::int64_t tiles) {
+        run(op, reduce_columns<Width, R, L, W>, blocks_for(tiles * chunks, 1),
+            dim3(kColumns, kColumnRows), stream, reducer, load, write, tree, first, outputs, n,
+            Divider(tiles), chunks, length);
+      });
+    };
+    if (columns && load.beside_packs) return side_by_side(std::integral_constant<int, L::kPack>{});
+    if (columns) return side_by_side(std::integral_constant<int, 1>{});
+  }
+  in_parts(outputs, [&](std::int64_t first, std::int64_t some) {
+    run(op, reduce_blocks<R, L, W>, blocks_for(some * chunks, 1), kThreads, stream, reducer, load,
+        write, tree, first, some, n, Divider(chunks));
+  });
 }
-
 /// Sums in A.
 template <class A> struct SumReducer {
   using Acc = A;
@@ -262,101 +350,5 @@ template <class E> struct WriteSum {
         E::from_double(multiply(static_cast<double>(sum), scale) + 0.0);
   }
 };
-
-/// The offsets of a tensor's elements: outputs are the elements of `keep` (operand 1 of the op's
-/// loop), the reduced elements those of `over`.
-struct Places {
-  DeviceLoop<1> keep, over;
-  bool packs, beside_packs;  // packs of an output's elements, of neighbouring outputs' elements
-  BRAID_DEVICE std::int64_t base(std::int64_t e) const { return offsets_of(keep, e).at[0]; }
-  BRAID_DEVICE std::int64_t offset(std::int64_t j) const { return offsets_of(over, j).at[0]; }
-};
-/// A pack is `pack` elements of `bytes` each, which are read in one access.
-inline Places places_of(const ReduceArgs& args, int pack, std::size_t bytes) {
-  const std::size_t all = static_cast<std::size_t>(pack) * bytes;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(args.x) % (all < 16 ? all : 16) == 0;
-  const auto whole = [&](const Loop& loop, int dims) {  // strides of the outer dims
-    for (int d = 0; d < dims; ++d)
-      if (loop.stride[1][d] % pack != 0) return false;
-    return true;
-  };
-  const auto inner = [&](const Loop& loop) {
-    return loop.rank > 0 && loop.stride[1][loop.rank - 1] == 1 &&
-           loop.size[loop.rank - 1] % pack == 0;
-  };
-  const Loop &keep = args.keep, &over = args.over;
-  const bool row = over.rank == 1 && over.stride[1][0] == 1;  // of any length
-  return {make_loop<1>(keep, 1), make_loop<1>(over, 1), aligned && row && whole(keep, keep.rank),
-          aligned && inner(keep) && whole(keep, keep.rank - 1) && whole(over, over.rank)};
-}
-
-template <class E, class V> struct LoadTensor : Places {
-  static constexpr int kPack = kWidest<typename E::T>;
-  static constexpr bool kSideBySide = true;
-  const typename E::T* x;
-  explicit LoadTensor(const ReduceArgs& args)
-      : Places(places_of(args, kPack, sizeof(typename E::T))),
-        x(static_cast<const typename E::T*>(args.x)) {}
-  BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const {
-    return static_cast<V>(E::load(x[base + offset(j)]));
-  }
-  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
-    read(base + j, to);
-  }
-  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
-    read(base + offset(j), to);
-  }
-
- private:
-  BRAID_DEVICE void read(std::int64_t i, V (&to)[kPack]) const {
-    const auto from = load_pack<kPack>(x + i);
-#pragma unroll
-    for (int v = 0; v < kPack; ++v) to[v] = static_cast<V>(E::load(from.v[v]));
-  }
-};
-
-/// The same for integers and bool of any size, selected at run time, so that one set of kernels
-/// serves all.
-template <class V> struct LoadIntegers : Places {
-  static constexpr int kPack = 4;
-  static constexpr bool kSideBySide = true;
-  const void* x;
-  DType dtype;
-  explicit LoadIntegers(const ReduceArgs& args)
-      : Places(places_of(args, kPack, size_of(args.dtype))), x(args.x), dtype(args.dtype) {}
-  BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const {
-    const std::int64_t i = base + offset(j);
-    if (dtype == DType::int64) return static_cast<V>(static_cast<const std::int64_t*>(x)[i]);
-    if (dtype == DType::int32) return static_cast<V>(static_cast<const std::int32_t*>(x)[i]);
-    return static_cast<V>(static_cast<const std::uint8_t*>(x)[i]);
-  }
-  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
-    read(base + j, to);
-  }
-  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
-    read(base + offset(j), to);
-  }
-
- private:
-  BRAID_DEVICE void read(std::int64_t i, V (&to)[kPack]) const {
-    if (dtype == DType::int64) read_as<std::int64_t>(i, to);
-    else if (dtype == DType::int32) read_as<std::int32_t>(i, to);
-    else read_as<std::uint8_t>(i, to);
-  }
-  template <class T> BRAID_DEVICE void read_as(std::int64_t i, V (&to)[kPack]) const {
-    const auto from = load_pack<kPack>(static_cast<const T*>(x) + i);
-#pragma unroll
-    for (int v = 0; v < kPack; ++v) to[v] = static_cast<V>(from.v[v]);
-  }
-};
-
-/// True if neighbouring outputs are closer in memory than neighbouring elements.
-inline bool by_columns(const ReduceArgs& args) {
-  const auto step = [](const Loop& loop) {
-    const std::int64_t stride = loop.rank == 0 ? INT64_MAX : loop.stride[1][loop.rank - 1];
-    return stride < 0 ? -stride : stride;
-  };
-  return args.keep.n >= 8 && step(args.keep) != 0 && step(args.keep) < step(args.over);
-}
 
 }  // namespace braid::cuda

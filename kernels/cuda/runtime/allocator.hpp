@@ -83,6 +83,9 @@ class StreamAllocator {
     accounting_.fail_allocation(k, persistent);
   }
 
+  /// Counts a failed request, and throws OutOfMemoryError.
+  [[noreturn]] void refuse(std::size_t bytes, const char* why) { accounting_.refuse(bytes, why); }
+
   /// Returns the bytes that a request counts as, or 0 if no block can be that large.
   [[nodiscard]] std::size_t block_bytes(std::size_t bytes) const noexcept;
 

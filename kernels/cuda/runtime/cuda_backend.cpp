@@ -22,14 +22,19 @@ namespace {
 class SideStream final : public CudaStream {
  public:
   SideStream(Gpu& gpu, Device device, std::uint32_t number, StreamAllocator& allocator,
-             CudaStream& successor, bool private_memory = false) noexcept
+             TicketCounters& tickets, CudaStream& successor, bool private_memory = false) noexcept
       : CudaStream(gpu, device, number, private_memory),
         allocator_(allocator),
+        tickets_(tickets),
         successor_(successor) {}
-  ~SideStream() override { allocator_.retire(*this, successor_); }
+  ~SideStream() override {
+    tickets_.retire(*this, successor_);
+    allocator_.retire(*this, successor_);
+  }
 
  private:
   StreamAllocator& allocator_;
+  TicketCounters& tickets_;
   CudaStream& successor_;
 };
 
@@ -74,6 +79,7 @@ CudaDevice::CudaDevice(Gpu& gpu, int index, bool cache, PinnedMemory& pinned)
       stream_(gpu, device_),
       uploads_(std::make_shared<CudaStream>(gpu, device_, CudaStream::kUploads)),
       allocator_(gpu, device_, cache, uploads_.get()),
+      tickets_(gpu, device_, allocator_),
       pinned_(pinned),
       ring_(gpu, device_),
       downloads_(gpu, device_) {}
@@ -105,8 +111,9 @@ void CudaDevice::empty_cache() {
 }
 
 std::unique_ptr<Stream> CudaDevice::make_stream() {
-  auto stream = std::make_unique<SideStream>(
-      gpu_, device_, streams_.fetch_add(1, std::memory_order_relaxed) + 1, allocator_, stream_);
+  auto stream = std::make_unique<SideStream>(gpu_, device_,
+                                             streams_.fetch_add(1, std::memory_order_relaxed) + 1,
+                                             allocator_, tickets_, stream_);
   (void)stream->get();  // throws here if it cannot be created
   return stream;
 }
@@ -114,7 +121,7 @@ std::unique_ptr<Stream> CudaDevice::make_stream() {
 std::shared_ptr<Stream> CudaDevice::make_private_stream() {
   auto stream = std::make_shared<SideStream>(gpu_, device_,
                                              streams_.fetch_add(1, std::memory_order_relaxed) + 1,
-                                             allocator_, stream_, true);
+                                             allocator_, tickets_, stream_, true);
   (void)stream->get();
   return stream;
 }

@@ -17,6 +17,7 @@
 #include "cuda/runtime/pinned_memory.hpp"
 #include "cuda/runtime/staging.hpp"
 #include "cuda/runtime/stream.hpp"
+#include "cuda/runtime/tickets.hpp"
 
 namespace braid::cuda {
 
@@ -40,6 +41,9 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   std::unique_ptr<Event> make_event() override;
   /// Returns a stream with its own pool of memory, for a graph.
   [[nodiscard]] std::shared_ptr<Stream> make_private_stream();
+  /// The counters of one of the device's streams.
+  [[nodiscard]] unsigned* tickets(CudaStream& stream) { return tickets_.of(stream, stream_); }
+  void clear_tickets(CudaStream& stream) const { tickets_.clear(stream); }
   /// Null without a cache: a driver allocation of each block cannot be repeated by a graph.
   [[nodiscard]] std::unique_ptr<detail::StepRecorder> make_recorder() override;
   [[nodiscard]] std::unique_ptr<Event> make_timed_event() override;
@@ -73,6 +77,7 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   CudaStream stream_;
   std::shared_ptr<CudaStream> uploads_;
   StreamAllocator allocator_;  // destroyed before the streams that its blocks wait for
+  TicketCounters tickets_;
   PinnedMemory& pinned_;
   // two rings: a copy to the host waits for its stream, and uploads must not wait with it
   PinnedRing ring_, downloads_;

@@ -84,6 +84,14 @@ class CudaStream : public Stream {
   /// True if the memory of its pool is for its own work alone, which a graph repeats.
   [[nodiscard]] bool has_private_memory() const noexcept { return private_; }
 
+  /// See TicketCounters; null before a kernel needs them.
+  [[nodiscard]] unsigned* tickets() const noexcept {
+    return tickets_.load(std::memory_order_acquire);
+  }
+  void set_tickets(unsigned* counters) noexcept {
+    tickets_.store(counters, std::memory_order_release);
+  }
+
   [[nodiscard]] Gpu& gpu() const noexcept { return gpu_; }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   /// Not 0, and not the id of any other stream of the process.
@@ -117,6 +125,7 @@ class CudaStream : public Stream {
   std::atomic<CudaGraph*> graph_{nullptr};
   CudaStream* beside_ = nullptr;
   std::atomic<cudaStream_t> native_{nullptr};
+  std::atomic<unsigned*> tickets_{nullptr};
   std::mutex mutex_;  // guards creation, and dependency_
   CudaEvent dependency_;
 };
