@@ -21,15 +21,18 @@ std::vector<BufferView> views(const Items& items) {
   return list;
 }
 
-// no elements, odd numbers, more than a tile, enough to wake the workers
-constexpr std::int64_t kCounts[] = {0, 1, 7, 65, 16385, 70001};
+/// No elements, odd numbers, more than a tile, and enough to wake the CPU's workers.
+const std::vector<std::int64_t>& counts_of_items() {
+  static const std::vector<std::int64_t> list{0, 1, 7, 65, 16385, cut(70001, 2051)};
+  return list;
+}
 
 /// Small whole numbers, whose sums are exact in every type and order.
 Items whole_numbers(int n, DType type, std::int64_t times = 1) {
   Items items;
-  for (std::size_t i = 0; i < std::size(kCounts); ++i)
+  for (std::size_t i = 0; i < counts_of_items().size(); ++i)
     for (int rank = 0; rank < n; ++rank) {
-      std::vector<double> v(usize(kCounts[i] * times));
+      std::vector<double> v(usize(counts_of_items()[i] * times));
       for (std::size_t at = 0; at < v.size(); ++at)
         v[at] = static_cast<double>((at * 3 + i + usize(rank) * 5) % 17) - 8;
       items.push_back(tensor(v, {.device = device(rank)}).to(type));
@@ -38,7 +41,7 @@ Items whole_numbers(int n, DType type, std::int64_t times = 1) {
 }
 Items filled(int n, DType type, std::int64_t times) {
   Items items;
-  for (const std::int64_t count : kCounts)
+  for (const std::int64_t count : counts_of_items())
     for (int rank = 0; rank < n; ++rank)
       items.push_back(full({count * times}, 99, {.device = device(rank), .dtype = type}));
   return items;

@@ -77,14 +77,16 @@ TEST_CASE("distributed: D7 deterministic: the same bits for 1 to 4 ranks and 1 t
           "[distributed][deterministic]") {
   // 10 and 17 rows are fewer than virtual replicas; 100, 53 and 82 are not multiples of them, and
   // 82 times 1 / 82 is not 1 in float32
-  const std::vector<std::int64_t> batches{48, 10, 100, 17, 53, 82, 24};
+  std::vector<std::int64_t> batches{48, 10, 82, 100, 17, 53, 24};
+  if (emulated()) batches.resize(3);
+  std::size_t number = 0;
   for (const auto& [name, loss] : {std::pair("cross entropy", kCrossEntropy),
                                    std::pair("squares", kSquares), std::pair("mean", kMean)}) {
     INFO(name);
     const std::vector<Tensor> want = train<Mixed>(1, 1, {.virtual_replicas = 24}, batches, loss);
     for (int n = 1; n <= 4; ++n)
       for (int each = 1; each <= 3; ++each) {
-        if (n * each > device_count() || n * each == 1) continue;
+        if (n * each > device_count() || n * each == 1 || !in_part(number++)) continue;
         INFO(n << " ranks of " << each << " devices");
         check_same(train<Mixed>(n, each,
                                 {.bucket_bytes = n == 2 ? std::size_t{128} : std::size_t{1} << 20,
