@@ -276,13 +276,14 @@ std::string difference_of(T got, T want) {
 
 TEST_CASE("derivatives: an activation's, in the product before it, changes no gradient",
           "[autograd][derivatives]") {
-  std::size_t number = 0;
+  std::size_t larger = 0, number = 0;
   for (const Situation& s : situations())
     for (const Activation& f : activations())
       for (const DType t : floating_dtypes())
         for (const Sizes4& k : {Sizes4{6, 3, 4, 2}, Sizes4{34, 17, 68, 33}}) {
           if (s.needs_z && f.fused) continue;
-          if (emulated() && k.rows > 6 && number++ % 5 != 0) continue;
+          if (emulated() && k.rows > 6 && larger++ % 5 != 0) continue;
+          if (!mine(number++)) continue;
           INFO(s.name << ", " << f.name << ", " << t << ", " << k.rows << " rows");
           const Outcome one = outcome(s, f, t, k, true), two = outcome(s, f, t, k, false);
           CHECK(one.error == two.error);

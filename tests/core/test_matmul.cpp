@@ -58,13 +58,14 @@ TEST_CASE("matmul: sizes that break tilings", "[matmul]") {
 }
 
 TEST_CASE("matmul: every layout of both sides", "[matmul]") {
+  std::size_t number = 0;
   for (const auto& [m, k, n] :
        std::vector<std::array<std::int64_t, 3>>{{5, 7, 3}, {33, 17, 40}, {1, 9, 4}, {64, 48, 1}})
     for (const DType t : kTypes) {
       const Sizes sa{m, k}, sb{k, n};
       for (const Layout& la : layouts(sa))
         for (const Layout& lb : layouts(sb)) {
-          if (la.offset > 3 || lb.offset > 3) continue;
+          if (la.offset > 3 || lb.offset > 3 || !mine(number++)) continue;
           Numbers numbers(4);
           const auto next = [&] { return numbers.of(t); };
           const std::string problem = check(strided(sa, la.strides, la.offset, t, here(), next),

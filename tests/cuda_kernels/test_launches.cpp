@@ -4,6 +4,7 @@
 #include <braid/core/internal/kernel_args/scan.hpp>
 
 #include "kernels/kernel_support.hpp"
+#include "support/on_device.hpp"
 #if defined(BRAID_CUDA_SIMT)
 #include "simt/stats.hpp"
 #endif
@@ -16,7 +17,9 @@ TEST_CASE("cuda norm: channels of a thread's second pack", "[cuda_kernels][norm]
     std::int64_t batch, channels, inner;
   };
   constexpr std::int64_t launched = std::int64_t{8192} * 256 * 2;  // elements of the first packs
+  std::size_t number = 0;
   for (const Shape& shape : {Shape{199800, 3, 7}, Shape{838900, 5, 1}, Shape{3, 2, 700000}}) {
+    if (!braid::test::in_part(number++)) continue;
     const std::int64_t channels = shape.channels, inner = shape.inner,
                        n = shape.batch * channels * inner;
     CAPTURE(channels, inner);
@@ -44,6 +47,7 @@ TEST_CASE("cuda norm: channels of a thread's second pack", "[cuda_kernels][norm]
 TEST_CASE("cuda scan: a line of more parts than a block scans at a time, in three launches",
           "[cuda_kernels][scan]") {
   NEEDS_DEVICE;
+  if (!braid::test::in_part(3)) return;
   const std::int64_t n = std::int64_t{4096} * 1026 + 7;
   Buffer x(DType::int64, n), y(DType::int64, n);
   for (std::int64_t i = 0; i < n; ++i) x.put(i, static_cast<double>(i % 1000 - 400));

@@ -1,9 +1,12 @@
 #include "kernels/every_kernel.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iomanip>
 #include <iostream>
 #include <typeinfo>
+
+#include "support/on_device.hpp"
 
 namespace agreement {
 
@@ -47,7 +50,6 @@ void check_same_bits(const Call& call, DType t, const std::vector<Buffer>& expec
 }
 
 void compare(Comparisons& counted, DType t, const Call& call) {
-  ++counted.defined;
   std::vector<Buffer> cpu = place(call.operands, t, t), device = place(call.operands, t, t);
   const int threads = braid::num_threads();
   braid::set_num_threads(1);
@@ -125,9 +127,15 @@ std::string answer(const Call& call, DType t, bool on_device) {
 Comparisons agree(const char* name, CallsOf calls_of) {
   Comparisons counted;
   INFO(name);
-  for (const DType t : kAll)
-    for (const Call& call : calls_of(t))
-      if (answer(call, t, false).empty()) compare(counted, t, call);
+  for (const DType t : kAll) {
+    std::size_t number = 0;  // every part has the first call of each dtype
+    for (const Call& call : calls_of(t)) {
+      if (!answer(call, t, false).empty()) continue;
+      ++counted.defined;
+      if (number == 0 || braid::test::in_part(number)) compare(counted, t, call);
+      ++number;
+    }
+  }
   CHECK(counted.run > 0);
   return counted;
 }
@@ -141,8 +149,9 @@ void every_kernel_agrees() {
   };
 #define BRAID_KERNEL(name, Args) add(agree(#name, calls_of_##name));
 #include <braid/core/internal/kernels.def>
-  CHECK(all.run == all.defined);
-  CHECK(all.run > 10000);
+  const bool sampled = std::getenv("BRAID_TEST_PART") != nullptr;
+  CHECK((sampled || all.run == all.defined));
+  CHECK(all.defined > 10000);
   std::cout << "SHOWS: kernels, cpu against " << (on_cuda() ? "cuda" : "more threads")
             << " by float64: " << entries << " entries, " << all.run << " of " << all.defined
             << " cells, largest error " << all.largest << " of R3's bound (" << all.where << ")"

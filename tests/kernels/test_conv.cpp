@@ -9,6 +9,7 @@
 
 #include "cpu/gemm_library.hpp"
 #include "kernels/kernel_support.hpp"
+#include "support/on_device.hpp"
 
 using namespace kernel_test;
 using braid::ConvShape;
@@ -135,8 +136,10 @@ struct Expected {
 TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own loops",
           "[kernels][conv]") {
   NEEDS_DEVICE;
+  std::size_t number = 0;
   for (const auto& [t, precision] : floats_by_precision())
     for (std::size_t i = on_cuda() ? 2 : 0; i < kShapes.size(); ++i) {
+      if (!braid::test::in_part(number++)) continue;
       const PrecisionGuard guard(precision);
       const bool narrow = t == DType::float16 || t == DType::bfloat16;
       if (narrow && !on_cuda()) continue;  // the CPU has kernels for float32 and float64
@@ -159,8 +162,10 @@ TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own
 TEST_CASE("conv: the same bits for any number of threads, and again", "[kernels][conv][threads]") {
   if (on_cuda()) return;
   const int before = braid::num_threads();
+  std::size_t number = 0;
   for (const bool library : {true, false})
     for (const ConvShape& s : kShapes) {
+      if (!braid::test::in_part(number++)) continue;
       std::vector<std::vector<unsigned char>> first;
       for (const int threads : {1, 2, 3, 2}) {
         braid::set_num_threads(threads);

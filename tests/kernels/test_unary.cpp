@@ -3,6 +3,7 @@
 #include <braid/core/internal/kernel_args/elementwise.hpp>
 
 #include "kernels/kernel_support.hpp"
+#include "support/on_device.hpp"
 
 using namespace kernel_test;
 using braid::UnaryOp;
@@ -31,7 +32,7 @@ bool rounds(UnaryOp op) {
   }
 }
 
-double reference(UnaryOp op, double x, double alpha) {
+double right_value(UnaryOp op, double x, double alpha) {
   switch (op) {
     case UnaryOp::neg: return -x;
     case UnaryOp::abs: return std::fabs(x);
@@ -87,7 +88,7 @@ void check_loop(UnaryOp op, DType t, const Loop& loop, std::int64_t shift, doubl
   run(op, out, x, loop, alpha);
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < loop.n; ++i) {
-    const double expected = wrap(t, reference(op, x[offset(loop, 1, i)], alpha));
+    const double expected = wrap(t, right_value(op, x[offset(loop, 1, i)], alpha));
     wrong += !close(t, out[offset(loop, 0, i)], expected, tolerance(op, t));
   }
   CHECK(wrong == 0);
@@ -102,7 +103,7 @@ void check_function(UnaryOp op, const Buffer& x, double alpha) {
   std::int64_t wrong = 0;
   double worst = 0;
   for (std::int64_t i = 0; i < x.size(); ++i) {
-    const double expected = reference(op, x[i], alpha), got = out[i];
+    const double expected = right_value(op, x[i], alpha), got = out[i];
     wrong += !close(x.dtype(), got, expected, ulps);
     if (std::isfinite(expected) && std::isfinite(got) && std::fabs(expected) < 3.4e38)
       worst = std::max(worst, std::fabs(got - expected) / ulp(x.dtype(), expected));
@@ -150,7 +151,9 @@ TEST_CASE("unary: float functions over all binades are within 4 ULP", "[kernels]
                            UnaryOp::sin, UnaryOp::cos, UnaryOp::rsqrt};
   for (const UnaryOp op : kOps)
     if (braid::is_function(op)) ops.push_back(op);
-  for (const UnaryOp op : ops) check_function(op, x, 0);
+  std::size_t number = 0;
+  for (const UnaryOp op : ops)
+    if (braid::test::in_part(number++)) check_function(op, x, 0);
 }
 
 TEST_CASE("unary: functions of many numbers of their range", "[kernels][unary]") {
@@ -182,7 +185,7 @@ TEST_CASE("unary: NaN, infinities, zeros and subnormals at any position", "[kern
             Buffer x(t, n), out(t, n);
             x.pattern(2).put(at, special);
             run(op, out, x, dense(n), 2.5);
-            const bool good = close(t, out[at], reference(op, x[at], 2.5), tolerance(op, t));
+            const bool good = close(t, out[at], right_value(op, x[at], 2.5), tolerance(op, t));
             if (!good)
               FAIL_CHECK("op " << static_cast<int>(op) << " " << braid::name_of(t) << " x " << x[at]
                                << " got " << out[at] << " n " << n << " at " << at);

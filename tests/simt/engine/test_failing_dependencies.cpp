@@ -2,6 +2,7 @@
 // then complete before anything else starts: there are no findings, and either the results are
 // right or one of our exceptions says that they were not computed.
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "findings.hpp"
 #include "simt/runtime/control.hpp"
 #include "support/check.hpp"
+#include "support/on_device.hpp"
 
 using namespace braid;
 
@@ -123,10 +125,11 @@ class TryOut {
   std::size_t next_ = 0;
 };
 
-/// Makes each call of `function` in a part fail, one per run.
+/// Makes each call of `function` in a part fail, one per run. CI samples those of a named function.
 template <class F> std::string each_failing(const char* function, int& failures, F&& part) {
   std::string text;
   for (std::uint64_t k = 1; k < 200; ++k) {
+    if (*function != '\0' && !test::in_part(k)) continue;
     simt::fail_call(k, cudaErrorInvalidValue, false, function);
     std::string wrong;
     attempt([&] { wrong = part(); });
@@ -161,8 +164,9 @@ std::string on_machine(bool access) {
     }
     for (const Device d : devices()) synchronize(d);
     text += test::findings();
+    const int least = std::getenv("BRAID_TEST_PART") == nullptr ? 30 : 8;
     return str(text.empty() ? "nothing found" : text,
-               failures > 30 ? ", calls failed" : str(", too few calls failed: ", failures));
+               failures > least ? ", calls failed" : str(", too few calls failed: ", failures));
   });
 }
 

@@ -12,11 +12,12 @@
 
 #include "nccl.hpp"
 #include "support/errors.hpp"
+#include "support/on_device.hpp"
 
 using namespace braid;
 using namespace braid::test;
 
-TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[aborts]") {
+TEST_CASE("nccl: an abort by another thread, at the first 100 calls in turn", "[aborts]") {
   const auto right = [] {
     const Scene scene;
     return trajectory(kMostSteps);
@@ -24,6 +25,7 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
   std::chrono::milliseconds longest{0};
   int aborted = 0, again = 5;
   for (std::uint64_t k = 1; k <= 100; ++k) {
+    if (!in_part(k)) continue;
     INFO("call " << k);
     const Scene scene(CommunicatorKind::nccl, 30);
     Program program;
@@ -59,8 +61,9 @@ TEST_CASE("nccl: an abort by another thread, at each of the first 100 calls", "[
     CHECK(program.numbers() == right.at(static_cast<std::size_t>(outcome.steps) + 1));
     CHECK(all_findings() == "");
   }
-  std::cout << "SHOWS: NCCL: CommAbortedError at each of " << aborted
-            << " calls, the longest after " << longest.count() << " ms\n";
+  CHECK(aborted >= 10);
+  std::cout << "SHOWS: NCCL: CommAbortedError at " << aborted
+            << " of the first 100 calls, the longest after " << longest.count() << " ms\n";
 }
 
 TEST_CASE("nccl: an abort that hangs too is leaked with a warning", "[aborts]") {

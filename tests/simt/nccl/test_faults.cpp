@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "nccl.hpp"
+#include "support/on_device.hpp"
 
 using namespace braid;
 using namespace braid::test;
@@ -15,7 +16,7 @@ namespace {
 constexpr std::uint64_t kCalls = 100;
 constexpr std::chrono::milliseconds kLongest{5000};
 
-/// Injects the fault at each of the first calls. `timeout` applies to each collective; `expected`
+/// Injects the fault at the first calls in turn. `timeout` applies to each collective; `expected`
 /// is the exception that must be thrown.
 void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout,
                  const std::string& expected) {
@@ -23,11 +24,12 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout,
     const Scene scene;
     return trajectory(kMostSteps);
   }();
-  std::uint64_t shown = 0;
+  std::uint64_t tried = 0, shown = 0;
   std::chrono::milliseconds longest{0};
   const bool waits = expected == "CommTimeoutError";
   int again = 5;
   for (std::uint64_t k = 1; k <= kCalls; ++k) {
+    if (!in_part(k)) continue;
     INFO("call " << k);
     const Scene scene(CommunicatorKind::nccl, static_cast<double>(timeout.count()) / 1000);
     Program program;
@@ -46,6 +48,7 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout,
       --k;
       continue;
     }
+    ++tried;
     if (outcome.type != "nothing") ++shown;
     CHECK(outcome.type == expected);
     CHECK(outcome.unchanged);
@@ -54,7 +57,7 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout,
     nccl::fail_call(0, nccl::Fault::none);
     nccl::release();
     // The communicator remembers its failure.
-    if (k % 10 == 1 && outcome.steps > 0) {
+    if (tried % 10 == 1 && outcome.steps > 0) {
       const Outcome next = run_until_failure(program, 1);
       CHECK((next.type == "CommError" || next.type == "CommTimeoutError"));
       CHECK(next.text.find("got one that failed before: ") != std::string::npos);
@@ -68,8 +71,9 @@ void check_fault(nccl::Fault fault, std::chrono::milliseconds timeout,
   }
   parallel::reset_communicators();
   CHECK(nccl::alive() == 0);
-  CHECK(shown == kCalls);
-  std::cout << "SHOWS: NCCL: " << expected << " at each of the first " << shown
+  CHECK(shown == tried);
+  CHECK(tried >= 10);
+  std::cout << "SHOWS: NCCL: " << expected << " at " << shown << " of the first " << kCalls
             << " calls, the longest after " << longest.count() << " ms ("
             << (waits ? str("deadline ", timeout.count(), " ms") : "which waits for none")
             << "), parameters bit-unchanged\n";
