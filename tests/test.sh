@@ -21,21 +21,31 @@ configure release -DBRAID_BUILD_TESTS=ON -DBRAID_BUILD_DOCS=ON \
 case $module in
   "")
     build release
-    # ./dev check --all runs the rest: every instruction set for the modules without kernels, every
-    # group size, twenty points for each gradient.
+    # ./dev check --all runs the rest: every instruction set for every module, every group size,
+    # twenty points for each gradient, both MPIs. The number of commits selects the sample.
     export BRAID_TEST_SEEDS=${BRAID_TEST_SEEDS:-3}
-    best=sse
+    turn=$(check_turn)
+    sets=(sse)
     for isa in avx2 avx512; do
-      ! grep -q -w "${isa/512/512f}" /proc/cpuinfo || best=$isa
+      ! grep -q -w "${isa/512/512f}" /proc/cpuinfo || sets+=("$isa")
     done
+    best=${sets[-1]}
+    # Core and kernels run with the best set and with another one, the other modules and every
+    # kernel at all sizes with the best set.
+    second=${sets[$((turn % (${#sets[@]} > 1 ? ${#sets[@]} - 1 : 1)))]}
     sets=$(printf '%s\n' sse avx2 avx512 | grep -vx "$best" | paste -sd'|')
-    counts=(1 4 5 6 7)
-    kept=${counts[$(($(check_turn) % 5))]}
-    counts=$(printf '%s\n' "${counts[@]}" | grep -vx "$kept" | paste -sd'|')
-    # Every kernel runs at all sizes with the best set; the other cases of kernels run with each
-    # set.
     left_out="^(kernels\\.every|nn|data|parallel|exchange)\\.($sets)\$"
-    run_ctest release -E "$left_out|^parallel\\.devices($counts)\$"
+    sets=$(printf '%s\n' sse avx2 avx512 | grep -vx -e "$best" -e "$second" | paste -sd'|')
+    left_out+="|^(core|kernels)\\.($sets)\$"
+    # Groups of 3 devices, of 2 or 8, and of one other number.
+    counts=(1 4 5 6 7) pair=(2 8)
+    kept=(-e 3 -e "${pair[$((turn % 2))]}" -e "${counts[$((turn % 5))]}")
+    left_out+="|^parallel\\.devices($(seq 1 8 | grep -vx "${kept[@]}" | paste -sd'|'))\$"
+    # These wait for deadlines.
+    kills=(mpi gloo) mpis=(openmpi mpich)
+    left_out+="|^processes\\.kills\\.${kills[$((turn / 2 % 2))]}\$"
+    export BRAID_TEST_MPI=${mpis[$((turn / 4 % 2))]}
+    run_ctest release -E "$left_out"
     ;;
   tutorials) build release braid_tutorials && run_ctest release -L '^tutorials$' ;;
   must_not_compile)

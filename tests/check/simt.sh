@@ -3,8 +3,9 @@
 # data and parallel on emulated devices, every op and kernel compared with the CPU by means of
 # float64, wrong kernels and wrong stream programs that must be reported, failing calls, removed
 # barriers and waits. CI takes a sample: one order of threads and streams for each suite, a quarter
-# of the table of ops, groups of three devices and of one other count, two removals. --all: every
-# order, every cell, every count, every removal. BRAID_CHECK_TURN selects the sample.
+# of the table of ops and of the longest loops, groups of three devices and of one other count, two
+# removals. --all: every order, every cell, every count, every removal. BRAID_CHECK_TURN selects the
+# sample.
 set -euo pipefail
 . tests/lib.sh
 everything=${BRAID_CHECK_ALL:-0} turn=${BRAID_CHECK_TURN:-$(check_turn)}
@@ -18,19 +19,26 @@ if ((everything)); then
 else
   order=${orders[$((turn % 4))]} count=$((1 + turn % 7))
   ((count < 3)) || count=$((count + 1))
-  export BRAID_TEST_PART=$((turn % 4))/4
-  echo "NOTE: order $order, part $BRAID_TEST_PART of the table of ops and of the schedules," \
-    "groups of 3 and $count devices"
+  # Each part runs in each order at some turn.
+  export BRAID_TEST_PART=$((turn / 4 % 4))/4
+  echo "NOTE: order $order, part $BRAID_TEST_PART of the table of ops, of the schedules and of" \
+    "the longest loops, groups of 3 and $count devices"
   others=$(printf '%s\n' "${orders[@]}" | grep -vx "$order" | paste -sd'|')
   counts=$(seq 1 8 | grep -vx "$count" | paste -sd'|')
   # The three devices differ only in their index, so these suites run on one of them.
   device=$((turn % 3))
   alike=$(seq 0 2 | grep -vx "$device" | paste -sd'|')
-  # Runs one of the three long runs of the kernels.
-  long=(every\\.cuda0 nocache cublas)
-  not_now=$(printf '%s\n' "${long[@]}" | grep -vxF "${long[$((turn % 3))]}" | paste -sd'|')
-  left_out="^cuda_kernels\\.($not_now)\$|\\.($others)\$|simt_devices($counts)\$"
+  # Every second run, one of the three long runs of the kernels; in the others, the logical devices
+  # of one GPU.
+  long=(cuda_kernels\\.every\\.cuda0 cuda_kernels\\.nocache cuda_kernels\\.cublas '.*\.logical[23]')
+  chosen=3
+  ((turn % 2)) || chosen=$((turn / 2 % 3))
+  not_now=$(printf '%s\n' "${long[@]}" | grep -vxF "${long[$chosen]}" | paste -sd'|')
+  left_out="^($not_now)\$|\\.($others)\$|simt_devices($counts)\$"
   left_out+="|^(core|nn|data)\\.cuda($alike)\$"
+  # Of the longest tutorials, one half.
+  tutorials=(capsnet 'dcgan|train_digits')
+  left_out+="|^tutorial\\.(${tutorials[$((turn / 2 % 2))]})\\."
   run_ctest simt -L '^simt$' -E "$left_out|^tutorial\\..*simt[128]\$" |
     tee build/check/simt-tests.txt
 fi

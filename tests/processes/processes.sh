@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # processes.sh PROGRAM ENGINES [KILLS]: ranks that are processes, with each engine and launcher that
 # is installed: collectives, errors that all ranks report, and KILLS (2) ranks each that are killed
-# or stopped. Prints a line for each check; exits with 77 if there is no engine.
+# or stopped. Prints a line for each check; exits with 77 if there is no engine. With
+# BRAID_TEST_MPI=openmpi|mpich, of the MPIs only that one, if it is installed (./dev test).
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 program=$1 engines=$2 kills=${3:-2}
@@ -217,7 +218,12 @@ if ((${#launchers[@]} == 0)); then
   exit 77
 fi
 
-for launcher in "${launchers[@]}"; do
+chosen=("${launchers[@]}")
+if [[ -n ${BRAID_TEST_MPI:-} && " ${launchers[*]} " == *" $BRAID_TEST_MPI "* ]]; then
+  chosen=("$BRAID_TEST_MPI")
+  [[ " ${launchers[*]} " != *' variables '* ]] || chosen+=(variables)
+fi
+for launcher in "${chosen[@]}"; do
   collectives "$launcher" 2
   collectives "$launcher" 4
   [[ $launcher == variables ]] || BRAID_LINK=network collectives "$launcher" 4
