@@ -9,35 +9,100 @@ void BlockOrder::grid_begin() {
   active_ = false;
   blocks_.clear();
   variables_.clear();
+  latest_.clear();
 }
 
 void BlockOrder::block_begin(std::uint32_t tick) {
   blocks_.emplace_back().tick = tick;
   std::fill(std::begin(warp_tick_), std::end(warp_tick_), tick);
+  if (!latest_.empty()) latest_.clear();
 }
 
 void BlockOrder::fence(unsigned t, std::uint32_t tick, std::uint32_t barrier) {
-  active_ = true;
-  auto& fences = blocks_.back().fences;
-  if (!fences.empty() && fences.back().thread == t && fences.back().barrier == barrier)
-    fences.back().tick = tick;
-  else fences.push_back({t, tick, barrier});
+  if (!active_) {  // warp barriers before the first fence are not known: there may have been some
+    active_ = true;
+    std::fill(std::begin(warp_tick_), std::end(warp_tick_), tick);
+  }
+  Block& block = blocks_.back();
+  const Fence fence{t, tick, barrier, warp_tick_[t / 32]};
+  auto& fences = block.fences;
+  if (!fences.empty() && !block.announced && fences.back().thread == t &&
+      fences.back().barrier == barrier)
+    fences.back() = fence;
+  else fences.push_back(fence);
+  block.announced = false;
 }
 
 void BlockOrder::atomic(const void* address, unsigned t, std::uint32_t tick,
                         std::uint32_t barrier) {
   if (!active_) return;
-  Block& block = blocks_.back();
   Variable& variable = variables_[address];
-  if (!variable.releases.empty()) {
-    if (!block.acquired.empty() && block.acquired.back().variable == &variable &&
-        block.acquired.back().thread == t && block.acquired.back().tick >= barrier)
-      block.acquired.back().count = variable.releases.size();
-    else block.acquired.push_back({&variable, variable.releases.size(), t, tick});
+  acquire(variable, variable.releases.size(), variable.stores.size(), t, tick, barrier);
+  release(variable, t, tick, barrier);
+}
+
+void BlockOrder::acquire(const Variable& variable, std::size_t count, std::size_t stores,
+                         unsigned t, std::uint32_t tick, std::uint32_t barrier) {
+  if (count == 0) return;
+  auto& acquired = blocks_.back().acquired;
+  const auto [latest, first] = latest_.try_emplace({&variable, t}, acquired.size());
+  if (!first) {
+    Acquisition& last = acquired[latest->second];
+    if (last.tick >= barrier || (last.count >= count && last.stores >= stores)) {
+      last.count = std::max(last.count, count);
+      last.stores = std::max(last.stores, stores);
+      return;
+    }
+    latest->second = acquired.size();
   }
-  if (!block.fences.empty())
-    variable.releases.push_back({static_cast<std::uint32_t>(blocks_.size() - 1), t, tick, barrier,
-                                 warp_tick_[t / 32], block.acquired.size()});
+  acquired.push_back({&variable, count, stores, t, tick});
+}
+
+void BlockOrder::release(Variable& variable, unsigned t, std::uint32_t tick,
+                         std::uint32_t barrier) {
+  Block& block = blocks_.back();
+  if (block.fences.empty()) return;
+  block.announced = true;
+  variable.releases.push_back({static_cast<std::uint32_t>(blocks_.size() - 1), t, tick, barrier,
+                               warp_tick_[t / 32], block.acquired.size()});
+}
+
+void BlockOrder::store(const void* address, std::size_t bytes, std::uint64_t before, unsigned t,
+                       std::uint32_t tick, std::uint32_t barrier) {
+  Variable& variable = variables_[address];
+  variable.stores.push_back({before, bytes, variable.releases.size(),
+                             static_cast<std::uint32_t>(blocks_.size() - 1), tick, t});
+  release(variable, t, tick, barrier);
+}
+
+std::uint64_t BlockOrder::load(const void* address, std::size_t bytes, std::uint64_t value,
+                               unsigned older, unsigned t, std::uint32_t tick,
+                               std::uint32_t barrier) {
+  if (!active_) return value;
+  const auto found = variables_.find(address);
+  if (found == variables_.end()) return value;
+  const Variable& variable = found->second;
+  std::size_t count = variable.releases.size(), stores = variable.stores.size();
+  for (; older > 0 && stores > 0 && variable.stores[stores - 1].bytes == bytes &&
+         !knows(variable, stores - 1, t, barrier);
+       --older) {
+    --stores;
+    value = variable.stores[stores].before;
+    count = variable.stores[stores].releases;
+  }
+  acquire(variable, count, stores, t, tick, barrier);
+  return value;
+}
+
+// Returns true if thread t may not overlook a store: its block made it, the thread has observed it
+// or a later one (coherence), or it is ordered before what the thread does now.
+bool BlockOrder::knows(const Variable& variable, std::size_t store, unsigned t,
+                       std::uint32_t barrier) const {
+  const Store& s = variable.stores[store];
+  if (s.block + 1 == blocks_.size()) return true;
+  for (const Acquisition& a : blocks_.back().acquired)
+    if (a.variable == &variable && a.stores > store && visible(a, t, barrier)) return true;
+  return ordered(s.tick - 1, s.thread, t, barrier);  // the store is before its own fence
 }
 
 std::uint32_t BlockOrder::block_of(std::uint32_t tick) const {
@@ -57,6 +122,7 @@ bool BlockOrder::publishes(const Release& release, std::uint32_t then, unsigned 
     // everything that the block did before the barrier that precedes the fence
     if (then < fence.barrier) return true;
     if (fence.thread == writer && then < fence.tick) return true;  // the fencing thread's own
+    if (fence.thread / 32 == writer / 32 && then < fence.warp_tick) return true;
   }
   return false;
 }

@@ -74,6 +74,7 @@ void Checker::grid_begin(Scheduler& scheduler, Profiler* profiler) {
   variables_bytes_ = static_cast<std::size_t>(ends.second - ends.first) + sizeof(dim3);
   blocks_.grid_begin();
   earlier_atomics_.clear();
+  acquires_.clear();
   active_checker = this;
 }
 
@@ -95,6 +96,7 @@ void Checker::block_begin() {
     std::memset(clock_[std::countr_zero(moved_warps_)], 0, sizeof clock_[0]);
   blocks_.block_begin(tick_);
   threads_.block_begin();
+  if (!flags_.empty()) flags_.clear();
 }
 
 void Checker::block_end() {
@@ -181,7 +183,7 @@ unsigned Checker::first_writer(const Cell& c, unsigned mask) {
 inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char* a, Access mode,
                                    Site site) {
   if (c.others != 0) check_others(r, c, mask, a, mode, site);
-  if (mode == Access::atomic && c.atomic) return;
+  if (is_atomic(mode) && c.atomic) return;
   if (mode == Access::read && c.many_atomics) check_atomics(r, c, a, site);
   if (c.write_tick >= barrier_tick_) {
     // allowed: the last thread to increment a counter resets it
@@ -206,9 +208,7 @@ inline void Checker::check_writers(Region& r, Cell& c, unsigned mask, const char
     leave_after([&] {
       note_race(r, a, mode, site, kMany,
                 c.atomic ? "of another block updated atomically" : "of another block wrote",
-                c.write_site,
-                "with no order between the blocks: a __threadfence before the atomic that "
-                "announces it makes one");
+                c.write_site, kNoBlockOrder);
     });
 }
 
@@ -299,17 +299,28 @@ inline void Checker::read_cell(Region& r, Cell& c, unsigned mask, const char* a,
   c.read_site = site;
 }
 
+// A load_acquire is checked as an atomic, but a word keeps its last write.
+void Checker::acquire_cell(Region& r, Cell& c, unsigned mask, const char* a, Site site) {
+  check_writers(r, c, mask, a, Access::acquire, site);
+  if (r.shared()) return;  // load_acquire refuses it
+  if (c.read_op != op_ || (c.read_bytes & mask) != mask) set_reader_op(c, mask);
+  if (c.read_tick < launch_tick_) c.read_site = site;
+  note_acquire(c, mask, site);
+}
+
 inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a, Access mode,
                                 Site site) {
   check_writers(r, c, mask, a, mode, site);
   check_readers(r, c, mask, a, mode, site);
+  const bool atomic = is_atomic(mode);
+  if (!atomic && !acquires_.empty()) check_acquires(r, c, mask, a, site);
   if (r.shared() && mode == Access::atomic &&
       (c.write_tick < block_tick_ || (c.initialised & mask) != mask))
     leave_after([&] { note_uninitialised(r, a, site, false); });
   const std::uint16_t self = me();
   std::uint16_t clock = now();
-  if (mode == Access::atomic) last_atomic_ = a;
-  if (mode == Access::atomic && c.atomic && c.write_tick >= launch_tick_) {
+  if (atomic) last_atomic_ = a;
+  if (atomic && c.atomic && c.write_tick >= launch_tick_) {
     note_atomic(c, mask);
     clock = c.write_clock;
   } else {
@@ -334,7 +345,7 @@ inline void Checker::write_cell(Region& r, Cell& c, unsigned mask, const char* a
       (c.write_tick < launch_tick_ || c.write_op != op_ || (c.write_bytes & mask) != mask ||
        c.others != 0 || (c.read_bytes & mask) != 0))
     set_writer_op(c, mask, mode);
-  c.atomic = mode == Access::atomic ? 1 : 0;
+  c.atomic = atomic ? 1 : 0;
   c.write_tick = tick_;
   c.write_clock = clock;
   c.write_site = site;
@@ -382,6 +393,8 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
   }
   if (++accesses_ >= deadline_)
     report(Finding::spin_wait, r, site, [&] {
+      if (mode == Access::acquire)
+        return str(waits_for_a_flag(progress_limit_), ", ", describe(*r, a));
       return str(progress_limit_,
                  " accesses of the block (BRAID_SIMT_PROGRESS_LIMIT) without a thread that "
                  "returned, the last of ",
@@ -415,7 +428,8 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
   }
   if (profiler_)
     profiler_->access(site, thread_, reinterpret_cast<std::uintptr_t>(a), bytes, r->shared());
-  if (!r->shared()) check_global(*r, a, offset, bytes, mode, site);
+  if (!r->shared())
+    check_global(*r, a, offset, bytes, mode == Access::release ? Access::write : mode, site);
   if (mode == Access::atomic && blocks_.active() && !r->shared())
     blocks_.atomic(a, thread_, tick_, barrier_tick_);
   Cell* c = r->cells + offset / 4;
@@ -426,6 +440,7 @@ void Checker::access(const void* p, std::size_t bytes, Access mode, Site site, b
     const char* word = a + done - from;
     if (threads_.active()) check_threads(*r, *c, mask, word, mode, site);
     if (mode == Access::read) read_cell(*r, *c, mask, word, site);
+    else if (mode == Access::acquire) acquire_cell(*r, *c, mask, word, site);
     else write_cell(*r, *c, mask, word, mode, site);
     done += to - from;
   }

@@ -26,6 +26,11 @@ class Scheduler;
 /// would look wrong without the other accesses.
 [[nodiscard]] bool kernels_are_instrumented() noexcept;
 
+/// Why accesses of two blocks are a race.
+inline constexpr const char* kNoBlockOrder =
+    "with no order between the blocks: a __threadfence before the atomic that announces it makes "
+    "one, or a store_release that is read with load_acquire";
+
 /// Held while an operation is checked: the checker handles one at a time.
 [[nodiscard]] std::mutex& grid_mutex();
 
@@ -79,6 +84,11 @@ class Checker {
   /// `aligned`: the access must be aligned to its size.
   void access(const void* p, std::size_t bytes, Access mode, Site site, bool aligned = true);
 
+  /// Checks and records a load_acquire. Returns the value that it observes.
+  [[nodiscard]] std::uint64_t load_acquire(const void* p, std::size_t bytes, Site site);
+  /// Checks and records a store_release, before memory changes.
+  void store_release(const void* p, std::size_t bytes, Site site);
+
   /// An access by __ldg, whose memory no thread of the grid may write.
   void constant(const void* p, std::size_t bytes, Site site);
 
@@ -99,6 +109,10 @@ class Checker {
   void check_readers(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
   void check_others(Region& r, const Cell& c, unsigned mask, const char* a, Access mode, Site site);
   void check_atomics(Region& r, Cell& c, const char* a, Site site);
+  void acquire_cell(Region& r, Cell& c, unsigned mask, const char* a, Site site);
+  void note_acquire(Cell& c, unsigned mask, Site site);
+  void check_acquires(Region& r, Cell& c, unsigned mask, const char* a, Site site);
+  void require_global(const char* call, const char* a, Site site);
   void check_threads(Region& r, Cell& c, unsigned mask, const char* a, Access mode, Site site);
   void note_atomic(Cell& c, unsigned mask);
   void set_writer_op(Cell& c, unsigned mask, Access mode);
@@ -181,6 +195,16 @@ class Checker {
   };
   // an earlier atomic of another block, for words that several blocks have updated
   std::unordered_map<const Cell*, EarlierAtomic> earlier_atomics_;
+  struct Acquire {
+    std::uint32_t tick;
+    std::uint16_t who, clock;
+    std::uint8_t bytes;  // a mask
+    Site site;
+  };
+  // the last load_acquire of each word by some threads of the grid
+  std::unordered_map<const Cell*, std::vector<Acquire>> acquires_;
+  // of each word that the running block has stored with store_release: what its load orders
+  std::unordered_map<const void*, ThreadOrder::Clock> flags_;
   const void* last_atomic_ = nullptr;  // of the running thread
   std::pair<const char*, const char*> constants_{};
   std::exception_ptr error_;  // of an operation that is not a kernel

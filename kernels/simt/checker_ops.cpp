@@ -16,8 +16,8 @@ void Checker::check_others(Region& r, const Cell& c, unsigned mask, const char* 
                            Site site) {
   for (const OpAccess& other : sets_[c.others]) {
     if ((other.bytes & mask) == 0 || other.op == op_) continue;
-    if (mode == Access::read && other.kind == OpAccess::read) continue;
-    if (mode == Access::atomic && other.kind == OpAccess::atomic) continue;
+    if (reads_only(mode) && other.kind == OpAccess::read) continue;
+    if (is_atomic(mode) && other.kind == OpAccess::atomic) continue;
     if (!op_ordered(other.op))
       leave_after([&] {
         note_stream_race(r, a, mode, site, other.op,
@@ -35,9 +35,7 @@ void Checker::check_atomics(Region& r, Cell& c, const char* a, Site site) {
   if (!blocks_.ordered(earlier.tick, earlier.thread, thread_, barrier_tick_))
     leave_after([&] {
       note_race(r, a, Access::read, site, kMany, "of another block updated atomically",
-                earlier.site,
-                "with no order between the blocks: a __threadfence before the atomic that "
-                "announces it makes one");
+                earlier.site, kNoBlockOrder);
     });
 }
 
@@ -82,7 +80,7 @@ void Checker::note_atomic(Cell& c, unsigned mask) {
 
 void Checker::set_writer_op(Cell& c, unsigned mask, Access mode) {
   const auto bytes = static_cast<std::uint8_t>(mask & 15);
-  const bool atomic = mode == Access::atomic;
+  const bool atomic = is_atomic(mode);
   if (c.write_op != op_ || c.write_tick < launch_tick_) {  // a launch without a runtime is op 0
     // Keep what is not ordered with this write: other bytes and, for an atomic, other atomics.
     if (c.write_bytes != 0 && c.write_op != 0 && !op_ordered(c.write_op)) {
@@ -134,7 +132,7 @@ void Checker::check_threads(Region& r, Cell& c, unsigned mask, const char* a, Ac
   if (other == nullptr) return;
   leave_after([&] {
     note_race(r, a, mode, site, static_cast<std::uint16_t>(other->thread + 1),
-              other->mode == Access::read    ? "read"
+              reads_only(other->mode)        ? "read"
               : other->mode == Access::write ? "wrote"
                                              : "updated atomically",
               other->site, "with no barrier in between that orders the two threads");

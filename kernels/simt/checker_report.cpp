@@ -11,7 +11,14 @@ namespace braid::simt {
 namespace {
 
 const char* verb(Access mode) {
-  return mode == Access::read ? "reads" : mode == Access::write ? "writes" : "atomically updates";
+  switch (mode) {
+    case Access::read: return "reads";
+    case Access::write: return "writes";
+    case Access::atomic: return "atomically updates";
+    case Access::acquire: return "reads with load_acquire";
+    case Access::release: return "writes with store_release";
+  }
+  return "";
 }
 
 std::string who_is(std::uint16_t who) {
@@ -21,6 +28,12 @@ std::string who_is(std::uint16_t who) {
 }
 
 }  // namespace
+
+std::string waits_for_a_flag(std::uint64_t times) {
+  return str("load_acquire waits for a value that no block which has begun will write (", times,
+             " reads). Blocks may start in any order: a block may wait only for blocks that have "
+             "begun before it, so take the numbers of tiles from an atomic counter");
+}
 
 std::string Checker::variable(const Region& r) {
   if (r.shared()) return r.name;

@@ -93,6 +93,26 @@ void atomic_in_vain(const void* p, Location where) {
   if (Scheduler* s = Scheduler::running()) s->in_vain(p, where);
 }
 
+std::uint64_t load_acquire(const void* p, std::size_t bytes, Location where) {
+  Scheduler& s = here("load_acquire");
+  std::uint64_t value;
+  if (s.checker()) value = s.checker()->load_acquire(p, bytes, site_of(where));
+  else if (bytes == 8)
+    value = __atomic_load_n(static_cast<const std::uint64_t*>(p), __ATOMIC_ACQUIRE);
+  else value = __atomic_load_n(static_cast<const std::uint32_t*>(p), __ATOMIC_ACQUIRE);
+  s.polled(p, value, where);
+  return value;
+}
+
+void store_release(void* p, std::size_t bytes, std::uint64_t value, Location where) {
+  Scheduler& s = here("store_release");
+  if (s.checker()) s.checker()->store_release(p, bytes, site_of(where));
+  if (bytes == 8) __atomic_store_n(static_cast<std::uint64_t*>(p), value, __ATOMIC_RELEASE);
+  else
+    __atomic_store_n(static_cast<std::uint32_t*>(p), static_cast<std::uint32_t>(value),
+                     __ATOMIC_RELEASE);
+}
+
 void touch(const void* p, std::size_t bytes, bool write, Location where) {
   Scheduler* s = Scheduler::running();
   if (s && s->checker())

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "simt/location.hpp"
 #include "simt/types.hpp"
@@ -9,9 +10,10 @@
 #include "simt/atomic.hpp"
 #endif
 
-/// Wrappers of the PTX instructions of sm_80 that kernels use: cp.async, ldmatrix, mma.sync. Under
-/// nvcc they are the instructions; in the emulation they are functions that move and multiply the
-/// registers of the same lanes. All 32 lanes of a warp call ldmatrix and mma together.
+/// Wrappers of the PTX instructions of sm_80 that kernels use: cp.async, ldmatrix, mma.sync,
+/// ld.acquire and st.release. Under nvcc they are the instructions; in the emulation they are
+/// functions that move and multiply the registers of the same lanes. All 32 lanes of a warp call
+/// ldmatrix and mma together.
 namespace braid::simt {
 
 #if defined(__CUDACC__)
@@ -91,6 +93,28 @@ __device__ inline void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* row)
                : "memory");
 }
 
+/// Stores `value` to global memory. A thread of the device that then reads it with load_acquire
+/// sees what this thread wrote before, what other threads of the block wrote before the last
+/// __syncthreads, and what those have observed. T: 32 or 64 bits, unsigned. (PTX ISA, "Memory
+/// Consistency Model": release and acquire of the scope .gpu.)
+template <class T> __device__ inline void store_release(T* p, std::type_identity_t<T> value) {
+  static_assert(std::is_unsigned_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+  if constexpr (sizeof(T) == 4)
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+  else asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+/// Reads what store_release or an atomic stored. A loop may wait for a value that a block stores
+/// which has certainly begun, as that of a smaller number from an atomic counter. Blocks may start
+/// in any order, so a smaller blockIdx is no reason.
+template <class T> [[nodiscard]] __device__ inline T load_acquire(const T* p) {
+  static_assert(std::is_unsigned_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+  T value;
+  if constexpr (sizeof(T) == 4)
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  else asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+
 /// x rounded to tf32 (10 bits of mantissa), ties away from zero.
 __device__ inline std::uint32_t to_tf32(float x) {
   std::uint32_t r;
@@ -161,7 +185,20 @@ void multiply(Mma kind, float* d, const std::uint32_t* a, const std::uint32_t* b
               Location where);
 // reports an access that the compiler did not see to the checker
 void touch(const void* p, std::size_t bytes, bool write, Location where);
+std::uint64_t load_acquire(const void* p, std::size_t bytes, Location where);
+void store_release(void* p, std::size_t bytes, std::uint64_t value, Location where);
 }  // namespace detail
+
+template <class T>
+inline void store_release(T* p, std::type_identity_t<T> value, Location w = Location::current()) {
+  static_assert(std::is_unsigned_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+  detail::store_release(p, sizeof(T), value, w);
+}
+template <class T>
+[[nodiscard]] inline T load_acquire(const T* p, Location w = Location::current()) {
+  static_assert(std::is_unsigned_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+  return static_cast<T>(detail::load_acquire(p, sizeof(T), w));
+}
 
 inline void cp_async16(void* shared, const void* global, int bytes = 16,
                        Location w = Location::current()) {

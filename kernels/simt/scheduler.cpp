@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "simt/checker.hpp"
@@ -211,6 +212,10 @@ int Scheduler::vote(int predicate, detail::Vote kind, Location where) {
 }
 
 void Scheduler::fail_without_progress(Location where) {
+  // the threads have passed two rounds at most since one of them waited for a flag
+  if (polls_.line != 0 && effort_ - polls_effort_ <= std::uint64_t{4} * count_)
+    fail(Finding::spin_wait, polls_,
+         [&] { return str(waits_for_a_flag(config_.progress_limit), ","); });
   fail(Finding::spin_wait, where, [&] {
     return str(
         "barriers and warp operations that ", config_.progress_limit,
@@ -232,6 +237,23 @@ void Scheduler::in_vain(const void*, Location where) {
                " atomics that changed nothing, without a barrier in between: fibers are not "
                "preempted, nobody else runs meanwhile,");
   });
+}
+
+void Scheduler::polled(const void* p, std::uint64_t value, Location where) {
+  Thread& me = *current_;
+  const bool again = me.polled == p && me.polled_value == value;
+  me.polled = p;
+  me.polled_value = value;
+  if (++me.in_vain >= config_.spin_limit)
+    fail(Finding::spin_wait, where, [&] { return str(waits_for_a_flag(config_.spin_limit), ","); });
+  if (again) {
+    polls_ = where;
+    polls_effort_ = effort_;
+  } else if (me.in_vain % 16 != 0) {  // a thread may poll several words in turn
+    return;
+  }
+  if (!checker_ && config_.workers > 1) std::this_thread::yield();  // to blocks of other workers
+  let_others_run();
 }
 
 void* Scheduler::shared_array(const detail::SharedArray* array) {
@@ -278,6 +300,7 @@ void Scheduler::run_block() {
     thread.state = State::fresh;
     thread.groups = 0;
     thread.in_vain = 0;
+    thread.polled = nullptr;
     if (!thread.copies.empty()) thread.copies.clear();
   }
   for (Warp& warp : warps_) warp.done = 0;
@@ -285,6 +308,7 @@ void Scheduler::run_block() {
   arrived_ = started_ = ready_begin_ = ready_end_ = 0;
   vote_kind_ = -1;
   effort_ = 0;
+  polls_ = {};
   if (sync_.used) sync_.clear();
   arena_.reset();
   if (checker_) checker_->block_begin();

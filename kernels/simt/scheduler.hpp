@@ -35,6 +35,8 @@ struct alignas(64) Thread {  // members that every switch touches are in the fir
   int barrier = 0;    // a named barrier where it waits; 0: an mbarrier
   int groups = 0;     // cp.async groups it has committed
   std::vector<AsyncCopy> copies;
+  const void* polled = nullptr;  // the word of its last load_acquire
+  std::uint64_t polled_value = 0;
 };
 
 /// The lanes that synchronize in one warp operation.
@@ -98,6 +100,12 @@ class Scheduler {
   void async_wait(int newest);
   void async_wait_all();
   void in_vain(const void* p, Location where);
+  /// Called after a load_acquire. Lets other threads run if this one waits for a flag.
+  void polled(const void* p, std::uint64_t value, Location where);
+  /// Returns true if a load should overlook one more store: half the time in the random order.
+  bool overlooks_a_store() noexcept {
+    return config_.order == Order::random && random() >> 63 != 0;
+  }
   void named_barrier(int id, int threads, bool waits, Location where);
   void mbarrier_init(std::uint64_t* barrier, unsigned arrivals, Location where);
   void mbarrier_arrive(std::uint64_t* barrier, bool copies, Location where);
@@ -130,6 +138,7 @@ class Scheduler {
   [[nodiscard]] unsigned lanes_of_warp() const noexcept {
     return warps_[current_->index / 32].lanes;
   }
+  [[nodiscard]] unsigned threads_of_block() const noexcept { return count_; }
   [[nodiscard]] Thread& current() noexcept { return *current_; }
   [[nodiscard]] const Fiber& fiber() const noexcept { return *fiber_; }
   [[nodiscard]] Arena& arena() noexcept { return arena_; }
@@ -196,6 +205,8 @@ class Scheduler {
   Location barrier_;  // where the threads wait
   // threads that have passed barriers and warp operations since a thread last returned
   std::uint64_t effort_ = 0;
+  Location polls_;                  // the last load_acquire that returned what it had before
+  std::uint64_t polls_effort_ = 0;  // and the effort at that time
   BlockSync sync_;
   int vote_kind_ = -1, vote_sum_ = 0, vote_result_ = 0;
   Config config_;
@@ -215,6 +226,8 @@ class Scheduler {
 
 [[nodiscard]] std::string hex(unsigned mask);
 [[nodiscard]] const char* name_of(detail::WarpOp op);
+/// The text of a load_acquire that waits in vain.
+[[nodiscard]] std::string waits_for_a_flag(std::uint64_t times);
 void add_stats(const Stats& more);
 /// Returns `file.cu:12`, with the file's base name.
 [[nodiscard]] std::string to_string(const Location& where);

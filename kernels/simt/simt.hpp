@@ -4,8 +4,9 @@
 /// Rules for kernels:
 ///   - Declare shared memory with SIMT_SHARED and SIMT_DYN_SHARED. Launch with simt::launch, never
 ///     with <<<>>>. Kernels are not static.
-///   - At most one barrier per source line; explicit masks; no spin-waits; PTX only through
-///     simt/ptx.hpp and simt/barriers.hpp.
+///   - At most one barrier per source line; explicit masks; PTX only through simt/ptx.hpp and
+///     simt/barriers.hpp. A thread waits for memory only with load_acquire, and only for threads
+///     of its block and blocks that have begun.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -40,8 +40,8 @@ const ThreadOrder::Use* ThreadOrder::access(const void* cell, const Use& use,
   std::vector<Use>& uses = words_[cell];
   for (const Use& old : uses) {
     const bool conflict = (old.bytes & use.bytes) != 0 &&
-                          (old.mode != Access::read || use.mode != Access::read) &&
-                          (old.mode != Access::atomic || use.mode != Access::atomic);
+                          !(reads_only(old.mode) && reads_only(use.mode)) &&
+                          !(is_atomic(old.mode) && is_atomic(use.mode));
     if (conflict && old.tick >= barrier && !knows(use.thread, old.thread, old.tick)) return &old;
   }
   // What is ordered before a write need not be kept: who is ordered after the write is after that.

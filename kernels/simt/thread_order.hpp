@@ -7,7 +7,12 @@
 
 namespace braid::simt {
 
-enum class Access : std::uint8_t { read, write, atomic };
+/// What an access does. `acquire` and `release`: load_acquire and store_release.
+enum class Access : std::uint8_t { read, write, atomic, acquire, release };
+[[nodiscard]] constexpr bool reads_only(Access a) noexcept {
+  return a == Access::read || a == Access::acquire;
+}
+[[nodiscard]] constexpr bool is_atomic(Access a) noexcept { return a >= Access::atomic; }
 
 /// The ordering between the threads of one block that barriers of some of them make: named barriers
 /// and mbarriers. Every thread has a vector clock, and every access is recorded (FastTrack, PLDI
