@@ -8,6 +8,9 @@ namespace ptx {
 
 namespace {
 
+// of one thread
+constexpr std::uint32_t kMostAcquires = 1 << 18;
+
 struct Load {
   template <class T> static Next run(Thread& t, const Instruction& i) {
     const auto address = t.r[i.a] + static_cast<std::uint64_t>(i.offset);
@@ -19,6 +22,16 @@ struct Load {
     for (std::size_t k = 0; k < static_cast<std::size_t>(i.lanes); ++k)
       if (i.lane[k] >= 0) t.r[i.lane[k]] = put(values[k]);
     return Next::go_on;
+  }
+};
+/// The thread may wait for a flag, so others run after each load.
+struct Acquire {
+  template <class T> static Next run(Thread& t, const Instruction& i) {
+    Load::run<T>(t, i);
+    if (++t.acquired == kMostAcquires)
+      throw Error("ld.acquire waits for a value that no block which has begun will write");
+    ++t.pc;
+    return Next::wait;
   }
 };
 struct Store {
@@ -33,7 +46,8 @@ struct Store {
     return Next::go_on;
   }
 };
-/// kind: exch, cas. Threads run one at a time, so each operation is one step.
+enum class AtomicOp : std::uint8_t { exchange, compare, add, increment };
+/// kind: an AtomicOp. Threads run one at a time, so each operation is one step.
 struct Atomic {
   template <class T> static Next run(Thread& t, const Instruction& i) {
     const auto address = t.r[i.a] + static_cast<std::uint64_t>(i.offset);
@@ -41,7 +55,13 @@ struct Atomic {
     T before;
     std::memcpy(&before, at, sizeof(T));
     const T b = get<T>(t.r[i.b]);
-    const T after = i.kind == 0 ? b : before == b ? get<T>(t.r[i.c]) : before;
+    T after = b;
+    switch (static_cast<AtomicOp>(i.kind)) {
+      case AtomicOp::exchange: break;
+      case AtomicOp::compare: after = before == b ? get<T>(t.r[i.c]) : before; break;
+      case AtomicOp::add: after = static_cast<T>(before + b); break;
+      case AtomicOp::increment: after = before >= b ? T(0) : static_cast<T>(before + 1); break;
+    }
     std::memcpy(at, &after, sizeof(T));
     t.r[i.d] = put(before);
     return Next::go_on;
@@ -87,6 +107,11 @@ Next same(Thread& t, const Instruction& i) {
   return Next::go_on;
 }
 
+/// The types of atom.add.
+using Sums =
+    decltype(Types<Type<std::uint32_t, 'u'>, Type<std::int32_t, 's'>, Type<std::uint64_t, 'u'>>{} |
+             Floats{});
+
 // ---- decoding
 Space space(Line& line) {
   for (const auto& [name, space] : {std::pair{"global", Space::global},
@@ -100,25 +125,32 @@ Space space(Line& line) {
 template <class Op> void access(Line& line) {
   constexpr bool loads = std::is_same_v<Op, Load>;
   const std::string type = line.type();
+  // Threads run one at a time, so a store with release is as any other.
+  const bool ordered = line.take(loads ? "acquire" : "release");
+  if (ordered) line.one_of({"gpu", "cta", "sys"});
   line.i.space = space(line);
-  if (loads && line.i.space == Space::global) line.take("nc");
+  if (loads && !ordered && line.i.space == Space::global) line.take("nc");
   const std::size_t wanted = line.take("v2") ? 2 : line.take("v4") ? 4 : 0;
   line.count(2, 2);
   const std::size_t value = loads ? 0 : 1;
   line.i.a = line.address(1 - value, line.i.offset);
   if (!line.vector(value)) (loads ? line.i.d : line.i.b) = line.value(value);
   if (static_cast<std::size_t>(line.i.lanes) != wanted) line.unknown();
-  line.i.run = pick<Op>(type, All{} | Bytes{});
+  line.i.run =
+      loads && ordered ? pick<Acquire>(type, All{} | Bytes{}) : pick<Op>(type, All{} | Bytes{});
 }
 void atomic(Line& line) {
   const std::string type = line.type();
   line.i.space = space(line);
-  line.i.kind = line.one_of({"exch", "cas"});
-  const std::size_t count = line.i.kind == 0 ? 3 : 4;
+  line.i.kind = line.one_of({"exch", "cas", "add", "inc"});
+  const auto op = static_cast<AtomicOp>(line.i.kind);
+  const std::size_t count = op == AtomicOp::compare ? 4 : 3;
   line.count(count, count);
   line.i.d = line.value(0), line.i.a = line.address(1, line.i.offset), line.i.b = line.value(2);
   if (count == 4) line.i.c = line.value(3);
-  line.i.run = pick<Atomic>(type, Bits{});
+  line.i.run = op == AtomicOp::add         ? pick<Atomic>(type, Sums{})
+               : op == AtomicOp::increment ? pick<Atomic>(type, Types<Type<std::uint32_t, 'u'>>{})
+                                           : pick<Atomic>(type, Bits{});
 }
 void copy(Line& line) {
   line.expect("async");

@@ -87,6 +87,7 @@ struct Thread {
   int barrier, arrivals;  ///< which barrier, and how many threads it waits for (-1: all)
   Window shared, local, param;
   int group;
+  std::uint32_t acquired;  ///< how many ld.acquire it has executed
   std::vector<Copy> copies;
 };
 

@@ -115,6 +115,7 @@ void Grid::begin() {
   for (std::size_t k = 0; k < size_; ++k) {
     Thread& t = threads_[k];
     t.pc = 0, t.index = static_cast<int>(k), t.carry = false, t.state = State::runs, t.group = 0;
+    t.acquired = 0;
     t.shared = shared_.part(0), t.local = local_.part(k), t.param = param_.part(k);
     t.copies.clear();
     for (std::size_t p = 0; p < program_.parameters.size(); ++p)

@@ -211,11 +211,24 @@ TEST_CASE("ptx: loads, stores, atomics, addresses", "[ptx]") {
   CHECK(one("atom.global.cas.b64 %d, [%a+8], 2, 9;") == 2);
   CHECK(one("atom.global.cas.b64 %d, [%a+16], 2, 9;") == 3);
   CHECK(data == Numbers{7, 9, 3, 4});
+  CHECK(one("atom.global.add.u64 %d, [%a], %b;") == 7);
+  CHECK(one("atom.global.add.s32 %d, [%a+8], -12;") == 9);
+  CHECK(one("atom.global.inc.u32 %d, [%a+16], 3;") == 3);  // 3 is the last: it starts again at 0
+  CHECK(one("atom.global.inc.u32 %d, [%a+24], 5;") == 4);
+  CHECK(data == Numbers{14, 0xfffffffd, 0, 5});
+  CHECK(one("atom.global.inc.u32 %d, [%a+24], 4;") == 5);
+  CHECK(one("mov.u32 %r0, 0f3FC00000; st.global.u32 [%a], %r0;"
+            "atom.global.add.f32 %r1, [%a], 0f3F800000; ld.global.u32 %d, [%a];") == bits(2.5f));
+  CHECK(data == Numbers{bits(2.5f), 0xfffffffd, 0, 0});
+  CHECK(one("st.release.gpu.global.u32 [%a+4], 6; ld.acquire.gpu.global.u64 %d, [%a];") ==
+        (bits(2.5f) | std::uint64_t(6) << 32));
+  CHECK(one("st.release.gpu.global.u64 [%a], %b; ld.acquire.gpu.global.u32 %d, [%a];") == 7);
   CHECK(one(".local .align 8 .b8 depot[16]; mov.u64 %e, depot; cvta.local.u64 %d, %e;"
             "st.u64 [%d+8], 5; cvta.to.local.u64 %e, %d; ld.local.u64 %d, [%e+8];") == 5);
   CHECK(one("mov.u64 %e, table; cvta.global.u64 %e, %e; ld.global.u16 %d, [%e+2];",
             ".global .align 4 .b16 table[3] = {4, 5, 6};\n") == 5);
-  CHECK(one("membar.gl; bra.uni L1; mov.u64 %d, 1; L1: @%p0 bra L2; L2: exit;") == 0);
+  CHECK(one("fence.acq_rel.gpu; fence.sc.cta; membar.gl; bra.uni L1; mov.u64 %d, 1; L1: @%p0 bra "
+            "L2; L2: exit;") == 0);
   CHECK(one("{ .reg .b64 %d; mov.u64 %d, 8; } add.u64 %d, %d, 1;") == 1);
 }
 
@@ -245,6 +258,42 @@ TEST_CASE("ptx: functions, dynamic shared memory, places", "[ptx]") {
     launch.order = order;
     CHECK(results(kernel(where + kStore, ".extern .shared .align 16 .b8 dynamic[];\n"), launch) ==
           Numbers{200, 211, 222, 203, 214, 225});
+  }
+}
+
+TEST_CASE("ptx: flags between threads and blocks", "[ptx]") {
+  // Thread 0 waits for thread 33 of its block.
+  std::vector<std::uint64_t> flags(4);
+  const auto address = reinterpret_cast<std::uint64_t>(flags.data());
+  const std::string mine =
+      kMine +
+      "mov.u32 %r1, %ctaid.x;"
+      "mad.wide.u32 %e, %r1, 8, %a; setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p1, %r0, 33;";
+  const std::string pair =
+      "@%p1 st.release.gpu.global.u64 [%e], 5; @!%p0 bra END;"
+      "L: ld.acquire.gpu.global.u64 %d, [%e];"
+      "setp.eq.u64 %p2, %d, 0; @%p2 bra L; END:";
+  for (const Order order : kOrders) {
+    flags.assign(4, 0);
+    CHECK(results(kernel(mine + pair + kStore), threads(64, order), {address, 0, 0})[0] == 5);
+  }
+  // Block 1 waits for block 0, which has not begun in the reverse order.
+  const std::string earlier =
+      "@!%p0 bra END; setp.eq.u32 %p2, %r1, 0; @%p2 bra SET;"
+      "L: ld.acquire.gpu.global.u64 %d, [%e+-8];"
+      "setp.eq.u64 %p2, %d, 0; @%p2 bra L;"
+      "SET: st.release.gpu.global.u64 [%e], 5; END:";
+  for (const Order order : {Order::forward, Order::reverse}) {
+    flags.assign(4, 0);
+    ptx::Launch launch = threads(64, order);
+    launch.grid.x = 2;
+    const std::string error =
+        what([&] { results(kernel(mine + earlier), launch, {address, 0, 0}); });
+    if (order == Order::forward) CHECK(error.empty());
+    else
+      CHECK(has(error,
+                "waits for a value that no block which has begun will write in k, "
+                "block 1,0,0, thread 0: ld.acquire"));
   }
 }
 
@@ -312,7 +361,13 @@ TEST_CASE("ptx: what is not known is refused", "[ptx]") {
         "ld.global.v8.f32 %d, [%a];",
         "ld.volatile.global.u32 %d, [%a];",
         "st.global.u64 %d, [%a];",
-        "atom.global.add.u32 %d, [%a], 1;",
+        "ld.acquire.global.u32 %d, [%a];",
+        "ld.acquire.gpu.global.nc.u32 %d, [%a];",
+        "st.acquire.gpu.global.u32 [%a], %d;",
+        "atom.global.max.u32 %d, [%a], 1;",
+        "atom.global.add.b32 %d, [%a], 1;",
+        "atom.global.inc.u64 %d, [%a], 1;",
+        "fence.acq_rel;",
         "cp.async.cg.shared.global [%a], [%b], 8;",
         "cp.async.bulk.commit_group;",
         "bar.arrive 0, 32;",

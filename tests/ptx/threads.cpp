@@ -44,6 +44,11 @@ void memory_fence(Line& line) {
   line.one_of({"gl", "cta", "sys"});
   alone<fence>(line);
 }
+void ordering_fence(Line& line) {
+  line.one_of({"acq_rel", "sc"});
+  line.one_of({"gpu", "cta", "sys"});
+  alone<fence>(line);
+}
 void barrier(Line& line) {
   const bool of_warp = line.take("warp");
   line.expect("sync");
@@ -129,8 +134,10 @@ void meet(const Instruction& i, Thread* first, unsigned count, std::uint32_t mas
 
 const Decoders& thread_decoders() {
   static const Decoders table{
-      {"bra", branch},  {"ret", alone<leave>}, {"exit", alone<leave>}, {"membar", memory_fence},
-      {"bar", barrier}, {"shfl", shuffle},     {"vote", vote},
+      {"bra", branch},           {"ret", alone<leave>},
+      {"exit", alone<leave>},    {"membar", memory_fence},
+      {"fence", ordering_fence}, {"bar", barrier},
+      {"shfl", shuffle},         {"vote", vote},
   };
   return table;
 }
