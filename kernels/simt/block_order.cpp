@@ -37,25 +37,24 @@ void BlockOrder::atomic(const void* address, unsigned t, std::uint32_t tick,
                         std::uint32_t barrier) {
   if (!active_) return;
   Variable& variable = variables_[address];
-  acquire(variable, variable.releases.size(), variable.stores.size(), t, tick, barrier);
+  acquire(variable, variable.releases.size(), t, tick, barrier);
   release(variable, t, tick, barrier);
 }
 
-void BlockOrder::acquire(const Variable& variable, std::size_t count, std::size_t stores,
-                         unsigned t, std::uint32_t tick, std::uint32_t barrier) {
+void BlockOrder::acquire(const Variable& variable, std::size_t count, unsigned t,
+                         std::uint32_t tick, std::uint32_t barrier) {
   if (count == 0) return;
   auto& acquired = blocks_.back().acquired;
   const auto [latest, first] = latest_.try_emplace({&variable, t}, acquired.size());
   if (!first) {
     Acquisition& last = acquired[latest->second];
-    if (last.tick >= barrier || (last.count >= count && last.stores >= stores)) {
+    if (last.tick >= barrier || last.count >= count) {
       last.count = std::max(last.count, count);
-      last.stores = std::max(last.stores, stores);
       return;
     }
     latest->second = acquired.size();
   }
-  acquired.push_back({&variable, count, stores, t, tick});
+  acquired.push_back({&variable, count, t, tick});
 }
 
 void BlockOrder::release(Variable& variable, unsigned t, std::uint32_t tick,
@@ -84,25 +83,21 @@ std::uint64_t BlockOrder::load(const void* address, std::size_t bytes, std::uint
   const Variable& variable = found->second;
   std::size_t count = variable.releases.size(), stores = variable.stores.size();
   for (; older > 0 && stores > 0 && variable.stores[stores - 1].bytes == bytes &&
-         !knows(variable, stores - 1, t, barrier);
+         !knows(variable.stores[stores - 1], t, barrier);
        --older) {
     --stores;
     value = variable.stores[stores].before;
     count = variable.stores[stores].releases;
   }
-  acquire(variable, count, stores, t, tick, barrier);
+  acquire(variable, count, t, tick, barrier);
   return value;
 }
 
-// Returns true if thread t may not overlook a store: its block made it, the thread has observed it
-// or a later one (coherence), or it is ordered before what the thread does now.
-bool BlockOrder::knows(const Variable& variable, std::size_t store, unsigned t,
-                       std::uint32_t barrier) const {
-  const Store& s = variable.stores[store];
-  if (s.block + 1 == blocks_.size()) return true;
-  for (const Acquisition& a : blocks_.back().acquired)
-    if (a.variable == &variable && a.stores > store && visible(a, t, barrier)) return true;
-  return ordered(s.tick - 1, s.thread, t, barrier);  // the store is before its own fence
+// Returns true if thread t may not overlook a store: its block made it, or it is ordered before
+// what the thread does now, as one that the thread has observed.
+bool BlockOrder::knows(const Store& store, unsigned t, std::uint32_t barrier) const {
+  return store.block + 1 == blocks_.size() ||
+         ordered(store.tick - 1, store.thread, t, barrier);  // the store is before its own fence
 }
 
 std::uint32_t BlockOrder::block_of(std::uint32_t tick) const {

@@ -73,10 +73,10 @@ class BlockOrder {
     std::vector<Release> releases;
     std::vector<Store> stores;
   };
-  // An atomic that observed the first `count` releases and the first `stores` stores of a variable.
+  // An atomic that observed the first `count` releases of a variable.
   struct Acquisition {
     const Variable* variable;
-    std::size_t count, stores;
+    std::size_t count;
     unsigned thread;
     std::uint32_t tick;
   };
@@ -86,11 +86,10 @@ class BlockOrder {
     std::vector<Acquisition> acquired;
     bool announced = false;  // an atomic has made the last fence visible
   };
-  void acquire(const Variable& variable, std::size_t count, std::size_t stores, unsigned t,
-               std::uint32_t tick, std::uint32_t barrier);
+  void acquire(const Variable& variable, std::size_t count, unsigned t, std::uint32_t tick,
+               std::uint32_t barrier);
   void release(Variable& variable, unsigned t, std::uint32_t tick, std::uint32_t barrier);
-  [[nodiscard]] bool knows(const Variable& variable, std::size_t store, unsigned t,
-                           std::uint32_t barrier) const;
+  [[nodiscard]] bool knows(const Store& store, unsigned t, std::uint32_t barrier) const;
   [[nodiscard]] std::uint32_t block_of(std::uint32_t tick) const;
   [[nodiscard]] bool publishes(const Release& release, std::uint32_t then, unsigned writer) const;
   [[nodiscard]] bool visible(const Acquisition& a, unsigned t, std::uint32_t barrier) const;

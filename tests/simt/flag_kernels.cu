@@ -68,6 +68,8 @@ __global__ void scan(FlagBuffers b, Mistake mistake) {
         while (flag < known) flag = read_flag(b.flags + k, mistake);
       if (flag == complete || mistake == Mistake::ignored_flag) {
         left += ends[k];  // here: value
+        // so is tile 0, as that tile or one before has observed, and it stays so
+        if (mistake == Mistake::none && simt::load_acquire(b.flags) != complete) left += 1;
         break;
       }
       if (flag == known) left += sums[k];
@@ -152,26 +154,30 @@ __global__ void last_block(FlagBuffers b, Mistake mistake) {
 }
 
 // A thread waits for a thread of another warp.
-__global__ void hand_on(FlagBuffers b, Mistake mistake) {
+__global__ void between_warps(FlagBuffers b, Mistake mistake) {
   const unsigned t = threadIdx.x, k = blockIdx.x, set = b.launch + 1;
   if (t == 33) b.parts[kFlagBlocks + k] = b.in[k];
   __syncwarp();
   if (t == 32) {
-    if (mistake != Mistake::late_value) b.parts[k] = b.in[k];  // here: handed
+    if (mistake != Mistake::late_value) b.parts[k] = b.in[k];  // here: between_warps
     if (mistake != Mistake::never_set) simt::store_release(b.flags + k, set);
-    if (mistake == Mistake::late_value) b.parts[k] = b.in[k];  // here: handed
+    if (mistake == Mistake::late_value) b.parts[k] = b.in[k];  // here: between_warps
   }
   if (t != 0) return;
   while (simt::load_acquire(b.flags + k) != set) continue;      // here: waits
-  b.out[k] = b.parts[k] + b.parts[kFlagBlocks + k] + b.launch;  // here: handed
+  b.out[k] = b.parts[k] + b.parts[kFlagBlocks + k] + b.launch;  // here: between_warps
 }
 
 // The tiles add to one number in the order of their numbers. One word is the turn of all.
-__global__ void in_turn(FlagBuffers b, Mistake) {
-  const unsigned tile = take_tile(b, Mistake::none);
-  if (threadIdx.x != 0) return;
-  while (simt::load_acquire(b.flags) != tile) continue;
-  b.out[0] = tile == 0 ? b.launch : 3 * b.out[0] + b.in[tile];
+__global__ void in_turn(FlagBuffers b, Mistake mistake) {
+  const unsigned tile = take_tile(b, Mistake::none), lane = threadIdx.x;
+  if (lane >= 32) return;
+  if (lane == 0)
+    while (simt::load_acquire(b.flags) != tile) continue;
+  __syncwarp();
+  if (lane == 31) b.out[0] = tile == 0 ? b.launch : 3 * b.out[0] + b.in[tile];  // here: turn
+  if (mistake != Mistake::no_warp_barrier) __syncwarp();
+  if (lane != 0) return;
   if (tile < gridDim.x - 1) simt::store_release(b.flags, tile + 1);
   else b.flags[0] = 0;  // every other tile has had its turn
 }
@@ -204,7 +210,7 @@ namespace braid::simt_tests {
 
 namespace {
 constexpr const char *kFlags = "global allocation of 96 bytes",
-                     *kParts = "global allocation of 6144 bytes";
+                     *kParts = "global allocation of 6144 bytes", *kOut = kParts;
 }
 
 std::span<const FlagKernel> right_flags() {
@@ -215,7 +221,7 @@ std::span<const FlagKernel> right_flags() {
       {"scan_by_warp", scan_by_warp, FlagResult::scan},
       {"scan_tile_of_block_index", scan_tile_of_block_index, unchecked},
       {"last_block", last_block, column_sums},
-      {"hand_on", flags::hand_on, FlagResult::hand_on},
+      {"between_warps", flags::between_warps, FlagResult::between_warps},
       {"in_turn", flags::in_turn, FlagResult::in_turn},
       {"reset", reset, unchecked},
       {"reset_beside", reset_beside, unchecked},
@@ -244,8 +250,11 @@ std::span<const FlagKernel> wrong_flags() {
       {"last_block", last_block, column_sums, no_fence, race, kParts, "part"},
       {"last_block", last_block, column_sums, no_barrier_before, race, kParts, "part"},
       {"last_block", last_block, column_sums, no_barrier_after, race, "last", "last"},
-      {"hand_on", flags::hand_on, FlagResult::hand_on, late_value, race, kParts, "handed"},
-      {"hand_on", flags::hand_on, FlagResult::hand_on, never_set, spin_wait, "", "waits"},
+      {"between_warps", flags::between_warps, FlagResult::between_warps, late_value, race, kParts,
+       "between_warps"},
+      {"between_warps", flags::between_warps, FlagResult::between_warps, never_set, spin_wait, "",
+       "waits"},
+      {"in_turn", flags::in_turn, FlagResult::in_turn, no_warp_barrier, race, kOut, "turn"},
       {"reset", reset, unchecked, plain_reset, race, kFlags, "reset"},
       {"reset_beside", reset_beside, unchecked, plain_reset, race, kFlags, "reset_beside"},
       {"flag_in_shared", flag_in_shared, unchecked, plain_flag, invalid_address, "flag", "shared"},

@@ -39,12 +39,14 @@ enum class Mistake {
   kept_counter,
   // a flag within a block
   never_set,
+  // a turn is passed on by another lane than the one that has written
+  no_warp_barrier,
   // plain writes of a word that others read with load_acquire
   plain_reset,
 };
 
 /// What the kernel computes.
-enum class FlagResult { scan, column_sums, hand_on, in_turn, unchecked };
+enum class FlagResult { scan, column_sums, between_warps, in_turn, unchecked };
 
 struct FlagKernel {
   const char* name;

@@ -37,7 +37,7 @@ Numbers expected(FlagResult result, const Numbers& in, unsigned launch) {
       for (unsigned i = 0; i < kFlagNumbers; ++i) out[i % kFlagThreads] += in[i];
       for (unsigned i = 0; i < kFlagThreads; ++i) out[i] += launch;
       break;
-    case FlagResult::hand_on:
+    case FlagResult::between_warps:
       for (unsigned i = 0; i < kFlagBlocks; ++i) out[i] = 2 * in[i] + launch;
       break;
     case FlagResult::in_turn:
@@ -151,7 +151,7 @@ TEST_CASE("simt: mistakes with flags are reported", "[flags]") {
       }
     });
   }
-  CHECK(reported == 4 * 16 - 2 - 2);
+  CHECK(reported == 4 * 17 - 2 - 2);
 }
 
 TEST_CASE("simt: a flag that is read too early or reset too late changes the result", "[flags]") {
