@@ -5,7 +5,8 @@
 namespace braid::simt {
 
 /// The order in which threads, ready threads and blocks run. Every order is legal on a GPU; a
-/// kernel whose result depends on it is wrong.
+/// kernel whose result depends on it is wrong. In the random order a load_acquire may also return a
+/// value from before another block's store_release, unless something orders the two.
 enum class Order : std::uint8_t { forward, reverse, random };
 
 /// How the emulation runs. Read once from the environment. The setters are for tests and take

@@ -95,8 +95,8 @@ __device__ inline void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* row)
 
 /// Stores `value` to global memory. A thread of the device that then reads it with load_acquire
 /// sees what this thread wrote before, what other threads of the block wrote before the last
-/// __syncthreads, and what those have observed. T: 32 or 64 bits, unsigned. (PTX ISA, "Memory
-/// Consistency Model": release and acquire of the scope .gpu.)
+/// __syncthreads (of the warp: __syncwarp), and what those have observed. T: 32 or 64 bits,
+/// unsigned. (PTX ISA, "Memory Consistency Model": release and acquire of the scope .gpu.)
 template <class T> __device__ inline void store_release(T* p, std::type_identity_t<T> value) {
   static_assert(std::is_unsigned_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
   if constexpr (sizeof(T) == 4)

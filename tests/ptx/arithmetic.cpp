@@ -50,6 +50,7 @@ enum class Op {
   shr,
   popc,
   clz,
+  brev,
   bfi,
   prmt
 };
@@ -68,6 +69,11 @@ template <Op op, class T> T number(T a, T b, T c) {
 }
 
 template <class T> T bit_count(T a) { return static_cast<T>(__builtin_popcountll(a)); }
+template <class T> T reversed(T a) {
+  T r = 0;
+  for (T n = 0; n < kWidth<T>; ++n) r = static_cast<T>(r << 1 | (a >> n & 1));
+  return r;
+}
 template <class T> T leading_zeros(T a) {
   T n = 0;
   while (n < kWidth<T> && (a >> (kWidth<T> - 1 - n) & 1) == 0) ++n;
@@ -105,6 +111,7 @@ template <Op op, class T> T integer(T a, T b, T c) {
   if constexpr (op == Op::not_) return static_cast<T>(~a);
   if constexpr (op == Op::popc) return bit_count(a);
   if constexpr (op == Op::clz) return leading_zeros(a);
+  if constexpr (op == Op::brev) return reversed(a);
   if constexpr (op == Op::prmt) return choose_bytes(a, b, c);
 }
 
@@ -141,6 +148,17 @@ template <Op op> struct Shift {
     const auto by = get<std::uint32_t>(t.r[i.b]);
     if (op == Op::shl) t.r[i.d] = by >= kWidth<T> ? 0 : put(static_cast<T>(t.r[i.a] << by));
     else t.r[i.d] = put(by < kWidth<T> ? static_cast<T>(a >> by) : static_cast<T>(a < 0 ? -1 : 0));
+    return Next::go_on;
+  }
+};
+/// kind 0: the distance of the highest bit from the left; 1: its position. -1 if there is none.
+struct FindBit {
+  template <class T> static Next run(Thread& t, const Instruction& i) {
+    const T a = get<T>(t.r[i.a]);
+    const auto left = static_cast<std::uint32_t>(leading_zeros(a));
+    t.r[i.d] = put(a == 0        ? ~0u
+                   : i.kind == 0 ? left
+                                 : static_cast<std::uint32_t>(kWidth<T>) - 1 - left);
     return Next::go_on;
   }
 };
@@ -238,6 +256,12 @@ void divide(Line& line) {
   line.take("approx");
   rounded<Op::div, Numbers, 3>(line);
 }
+void find_bit(Line& line) {
+  const std::string type = line.type();
+  line.i.kind = line.take("shiftamt") ? 0 : 1;
+  line.i.run = pick<FindBit>(type, Types<Type<std::uint32_t, 'u'>, Type<std::uint64_t, 'u'>>{});
+  line.registers(2);
+}
 void compare_operands(Line& line) {
   const std::string type = line.type();
   if (type == "f32" && line.take("ftz")) line.i.modifiers = ftz;
@@ -278,6 +302,8 @@ const Decoders& arithmetic_decoders() {
       {"setp", compare_operands},
       {"popc", plain<Compute<Op::popc>, Long, 2>},
       {"clz", plain<Compute<Op::clz>, Long, 2>},
+      {"brev", plain<Compute<Op::brev>, Long, 2>},
+      {"bfind", find_bit},
       {"bfi", plain<InsertBits, Long, 5>},
       {"prmt", plain<Compute<Op::prmt>, Types<Type<std::uint32_t, 'b'>>, 4>},
   };
