@@ -107,7 +107,9 @@ std::uint32_t BlockOrder::block_of(std::uint32_t tick) const {
 }
 
 bool BlockOrder::publishes(const Release& release, std::uint32_t then, unsigned writer) const {
-  for (const Fence& fence : blocks_[release.block].fences) {
+  const auto& fences = blocks_[release.block].fences;
+  for (auto f = fences.rbegin(); f != fences.rend(); ++f) {  // the latest publishes most
+    const Fence& fence = *f;
     if (fence.tick > release.tick) continue;
     const bool carried =
         fence.thread == release.thread || fence.tick <= release.barrier ||
