@@ -4,21 +4,24 @@
 #include "cuda/device/loop.cuh"
 #include "cuda/errors.hpp"
 #include "cuda/kernels.hpp"
+#include "simt/ptx.hpp"
 
 // Running sums and products, and linear recurrences, computed in double (integers: modulo 2^64).
 // All three are the recurrence y_j = a_j y_{j-1} + x_j, whose steps are combined in pairs (Blelloch
 // 1990, "Prefix sums and their applications", 1.4): a sum has a = 1, a product has no x. A block
 // scans a line tile by tile: four elements per thread, then a tree over the warp, then over the
 // warps. Short lines, and scans along outer dims, use one thread per line. A few long lines are cut
-// into parts of 4096, a block each: the steps of each part, then those before each part, then the
-// results. That reads a line twice. No block waits for another one, and the order of the joins is
-// fixed, so that the bits are too.
+// into parts of 4096, which look back at those before them (Merrill, Garland 2016, "Single-pass
+// parallel prefix scan with decoupled look-back"): a line is read from memory once, and from the
+// cache once more. A part joins what it needs in a fixed order, so the bits are the same each time.
 namespace braid::cuda {
 
 /// A sequence of steps: y becomes factor * y + term.
 template <class A> struct alignas(16) Steps {
   A factor, term;
 };
+/// Changes nothing when it is joined.
+template <class A> BRAID_DEVICE Steps<A> no_steps() { return {A(1), A(0)}; }
 template <class A> BRAID_DEVICE Steps<A> join(Steps<A> first, Steps<A> then) {
   return {first.factor * then.factor, then.factor * first.term + then.term};
 }
@@ -78,6 +81,17 @@ template <class A> __global__ void __launch_bounds__(kThreads) scan_threads(Scan
 constexpr int kEach = 4, kTileLength = kThreads * kEach;
 constexpr std::int64_t kPartLength = 4 * kTileLength;  // of a long line, for each block
 
+/// The steps of the lanes up to this one.
+template <class A> BRAID_DEVICE Steps<A> join_lanes_before(Steps<A> upto) {
+#pragma unroll
+  for (int apart = 1; apart < 32; apart *= 2) {
+    const Steps<A> left{__shfl_up_sync(kFullWarp, upto.factor, apart),
+                        __shfl_up_sync(kFullWarp, upto.term, apart)};
+    if (lane_of_thread() >= apart) upto = join(left, upto);
+  }
+  return upto;
+}
+
 /// Scans the steps [begin, end) of a line after those that `before` has joined: load(j) returns
 /// step j, and write(j, steps) gets all steps up to it. Returns the steps up to `end`. For all
 /// threads of a block; `warps` is shared memory.
@@ -89,16 +103,10 @@ BRAID_DEVICE Steps<A> scan_range(Steps<A>* warps, std::int64_t begin, std::int64
     Steps<A> own[kEach];
 #pragma unroll
     for (int k = 0; k < kEach; ++k) {
-      own[k] = first + k < end ? load(first + k) : Steps<A>{A(1), A(0)};
+      own[k] = first + k < end ? load(first + k) : no_steps<A>();
       if (k > 0) own[k] = join(own[k - 1], own[k]);
     }
-    Steps<A> upto = own[kEach - 1];  // the steps of the lanes up to this one
-#pragma unroll
-    for (int apart = 1; apart < 32; apart *= 2) {
-      const Steps<A> left{__shfl_up_sync(kFullWarp, upto.factor, apart),
-                          __shfl_up_sync(kFullWarp, upto.term, apart)};
-      if (lane_of_thread() >= apart) upto = join(left, upto);
-    }
+    const Steps<A> upto = join_lanes_before(own[kEach - 1]);
     if (lane_of_thread() == 31) warps[warp_of_thread()] = upto;
     __syncthreads();
     // The steps before this thread: the tiles, the warps, the lanes.
@@ -118,31 +126,14 @@ BRAID_DEVICE Steps<A> scan_range(Steps<A>* warps, std::int64_t begin, std::int64
   return before;
 }
 
-/// The parts of all lines, in order; a line of one part has no starts.
-template <class A> struct Parts {
-  std::int64_t of_line, length;
-  Steps<A>* starts;  // the steps before each part
-
-  [[nodiscard]] BRAID_DEVICE std::int64_t line(std::int64_t item) const {
-    return of_line == 1 ? item : item / of_line;
-  }
-  [[nodiscard]] BRAID_DEVICE std::int64_t begin(std::int64_t item) const {
-    return (item - line(item) * of_line) * length;
-  }
-};
-
-/// One block for each part of a line.
-template <class A>
-__global__ void __launch_bounds__(kThreads) scan_blocks(ScanArgs args, Parts<A> parts) {
+/// One block for each line.
+template <class A> __global__ void __launch_bounds__(kThreads) scan_blocks(ScanArgs args) {
   SIMT_SHARED(Steps<A>, warps, [kWarps]);
   const bool product = args.op == ScanOp::prod;
-  const std::int64_t items = args.outer * args.inner * parts.of_line;
-  for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
-    const Places at = places_of(args, parts.line(item));
-    const std::int64_t begin = parts.begin(item), left = args.n - begin;
+  for (std::int64_t line = blockIdx.x; line < args.outer * args.inner; line += gridDim.x) {
+    const Places at = places_of(args, line);
     scan_range<A>(
-        warps, begin, begin + (left < parts.length ? left : parts.length),
-        parts.starts ? parts.starts[item] : Steps<A>{A(1), A(0)},
+        warps, 0, args.n, no_steps<A>(),
         [&](std::int64_t j) { return step_at<A>(args, at.first + j * at.step); },
         [&](std::int64_t j, Steps<A> y) {
           store_wide(args.y, args.dtype, at.first + j * at.step, product ? y.factor : y.term);
@@ -150,37 +141,78 @@ __global__ void __launch_bounds__(kThreads) scan_blocks(ScanArgs args, Parts<A> 
   }
 }
 
-/// steps[part] = the joined steps of each part. The last one of a line is not needed, nor written.
+/// The parts of each line as the leaves of a tree. Each node has up to kFan children, and the
+/// joined steps of the parts below it. They are set, then marked as ready, by the block of the last
+/// of these parts. A line's nodes are in one range, the leaves first, then the level above, …
+inline constexpr std::int64_t kFan = 32;
+template <class A> struct PartTree {
+  std::int64_t parts, nodes;  // of a line
+  unsigned* next;             // the ticket of the next part
+  unsigned* ready;            // 0 or 1, for each node
+  Steps<A>* steps;
+};
+
+/// The steps before a part of a line, whose own are `own`, for a warp. Waits only for parts whose
+/// tickets are earlier, which have blocks that run.
 template <class A>
-__global__ void __launch_bounds__(kThreads)
-    scan_part_steps(ScanArgs args, Parts<A> parts, Steps<A>* steps) {
-  SIMT_SHARED(Steps<A>, warps, [kWarps]);
-  const std::int64_t items = args.outer * args.inner * parts.of_line;
-  for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
-    const std::int64_t begin = parts.begin(item);
-    if (begin + parts.length >= args.n) continue;
-    const Places at = places_of(args, parts.line(item));
-    const Steps<A> all = scan_range<A>(
-        warps, begin, begin + parts.length, Steps<A>{A(1), A(0)},
-        [&](std::int64_t j) { return step_at<A>(args, at.first + j * at.step); },
-        [](std::int64_t, Steps<A>) {});
-    if (threadIdx.x == 0) steps[item] = all;
+BRAID_DEVICE Steps<A> look_back(const PartTree<A>& tree, std::int64_t line, std::int64_t part,
+                                Steps<A> own) {
+  const int lane = lane_of_thread();
+  Steps<A> before = no_steps<A>();
+  bool last = part + 1 < tree.parts;  // of the parts below this node; the line's end is for nobody
+  std::int64_t level = line * tree.nodes, node = part;
+  for (std::int64_t count = tree.parts; count > 1; count = (count - 1) / kFan + 1) {
+    if (last && lane == 0) {
+      tree.steps[level + node] = own;
+      simt::store_release(tree.ready + level + node, 1u);
+    }
+    const int child = static_cast<int>(node % kFan);  // of its parent
+    const std::int64_t sibling = level + node - child + lane;
+    Steps<A> steps = no_steps<A>();
+    if (lane < child) {
+      while (simt::load_acquire(tree.ready + sibling) == 0) {}
+      steps = tree.steps[sibling];
+    }
+    steps = join_lanes_before(steps);
+    const Steps<A> siblings{__shfl_sync(kFullWarp, steps.factor, 31),
+                            __shfl_sync(kFullWarp, steps.term, 31)};
+    before = join(siblings, before);
+    last = last && child == kFan - 1;
+    if (last) own = join(siblings, own);
+    level += count, node /= kFan;
   }
+  return before;
 }
 
-/// parts.starts from the steps of all parts, one block for each line.
+/// A block takes the next part by a ticket, because blocks may start in any order. Together they
+/// take each part of all lines.
 template <class A>
-__global__ void __launch_bounds__(kThreads)
-    scan_starts(std::int64_t lines, Parts<A> parts, const Steps<A>* steps) {
+__global__ void __launch_bounds__(kThreads) scan_parts(ScanArgs args, PartTree<A> tree) {
   SIMT_SHARED(Steps<A>, warps, [kWarps]);
-  for (std::int64_t line = blockIdx.x; line < lines; line += gridDim.x) {
-    const Steps<A>* const of_line = steps + line * parts.of_line;
-    Steps<A>* const starts = parts.starts + line * parts.of_line;
-    if (threadIdx.x == 0) starts[0] = {A(1), A(0)};
-    scan_range<A>(
-        warps, 0, parts.of_line - 1, Steps<A>{A(1), A(0)},
-        [&](std::int64_t j) { return of_line[j]; },
-        [&](std::int64_t j, Steps<A> y) { starts[j + 1] = y; });
+  SIMT_SHARED(unsigned, ticket, [1]);
+  SIMT_SHARED(Steps<A>, start, [1]);
+  const bool product = args.op == ScanOp::prod;
+  const std::int64_t parts = args.outer * args.inner * tree.parts;
+  for (std::int64_t taken = blockIdx.x; taken < parts; taken += gridDim.x) {
+    if (threadIdx.x == 0) ticket[0] = atomicAdd(tree.next, 1u);
+    __syncthreads();
+    const std::int64_t item = ticket[0];
+    const std::int64_t line = item / tree.parts, part = item - line * tree.parts;
+    const Places at = places_of(args, line);
+    const std::int64_t begin = part * kPartLength,
+                       end = args.n - begin < kPartLength ? args.n : begin + kPartLength;
+    const auto load = [&](std::int64_t j) { return step_at<A>(args, at.first + j * at.step); };
+    Steps<A> own = no_steps<A>();
+    if (end < args.n)  // nobody needs those of a line's end
+      own = scan_range<A>(warps, begin, end, own, load, [](std::int64_t, Steps<A>) {});
+    if (warp_of_thread() == 0) {
+      const Steps<A> before = look_back(tree, line, part, own);
+      if (threadIdx.x == 0) start[0] = before;
+    }
+    __syncthreads();
+    scan_range<A>(warps, begin, end, start[0], load, [&](std::int64_t j, Steps<A> y) {
+      store_wide(args.y, args.dtype, at.first + j * at.step, product ? y.factor : y.term);
+    });
   }
 }
 
@@ -188,20 +220,25 @@ template <class A> void scan_lines(const ScanArgs& args, Stream& stream) {
   const std::int64_t lines = args.outer * args.inner;
   if (args.n <= 32 || args.inner >= 32)
     return run("scan", scan_threads<A>, blocks_for(lines, kThreads), kThreads, stream, args);
-  // Enough lines keep all SMs at work; then a line is read once.
-  constexpr std::int64_t enough = 128;
-  Parts<A> parts{1, args.n, nullptr};
+  constexpr std::int64_t enough = 128;  // lines that keep all SMs at work
   if (args.n <= 2 * kPartLength || lines >= enough)
-    return run("scan", scan_blocks<A>, blocks_for(lines, 1), kThreads, stream, args, parts);
-  parts.of_line = (args.n - 1) / kPartLength + 1, parts.length = kPartLength;
-  const std::int64_t all = lines * parts.of_line;
-  const Scratch scratch(2 * static_cast<std::size_t>(all) * sizeof(Steps<A>), stream);
-  Steps<A>* const steps = static_cast<Steps<A>*>(scratch.data());
-  parts.starts = steps + all;
-  const unsigned blocks = blocks_for(all, 1);
-  run("scan", scan_part_steps<A>, blocks, kThreads, stream, args, parts, steps);
-  run("scan", scan_starts<A>, blocks_for(lines, 1), kThreads, stream, lines, parts, steps);
-  run("scan", scan_blocks<A>, blocks, kThreads, stream, args, parts);
+    return run("scan", scan_blocks<A>, blocks_for(lines, 1), kThreads, stream, args);
+  PartTree<A> tree{.parts = (args.n - 1) / kPartLength + 1,
+                   .nodes = 0,
+                   .next = nullptr,
+                   .ready = nullptr,
+                   .steps = nullptr};
+  for (std::int64_t count = tree.parts; count > 1; count = (count - 1) / kFan + 1)
+    tree.nodes += count;
+  const std::int64_t nodes = lines * tree.nodes;
+  const std::size_t steps = static_cast<std::size_t>(nodes) * sizeof(Steps<A>),
+                    flags = static_cast<std::size_t>(nodes + 1) * sizeof(unsigned);
+  const Scratch scratch(steps + flags, stream);
+  tree.steps = static_cast<Steps<A>*>(scratch.data());
+  tree.next = reinterpret_cast<unsigned*>(tree.steps + nodes);
+  tree.ready = tree.next + 1;
+  set_zero("scan", tree.next, flags, stream);
+  run("scan", scan_parts<A>, blocks_for(lines * tree.parts, 1), kThreads, stream, args, tree);
 }
 
 void scan(const ScanArgs& args, Stream& stream) {

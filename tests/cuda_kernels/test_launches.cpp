@@ -44,25 +44,42 @@ TEST_CASE("cuda norm: channels of a thread's second pack", "[cuda_kernels][norm]
 }
 
 #if defined(BRAID_CUDA_SIMT)
-TEST_CASE("cuda scan: a line of more parts than a block scans at a time, in three launches",
-          "[cuda_kernels][scan]") {
+TEST_CASE("cuda scan: lines of many parts in one launch", "[cuda_kernels][scan]") {
   NEEDS_DEVICE;
-  if (!braid::test::in_part(3)) return;
-  const std::int64_t n = std::int64_t{4096} * 1026 + 7;
-  Buffer x(DType::int64, n), y(DType::int64, n);
-  for (std::int64_t i = 0; i < n; ++i) x.put(i, static_cast<double>(i % 1000 - 400));
-  braid::ScanArgs args{};
-  args.op = braid::ScanOp::sum, args.dtype = DType::int64, args.x = x.data(), args.y = y.data();
-  args.outer = args.inner = 1, args.n = n;
-  stream().synchronize();
-  const auto before = braid::simt::stats().grids;
-  kernels().scan(args, stream());
-  stream().synchronize();
-  CHECK(braid::simt::stats().grids - before == 3);
-  std::int64_t sum = 0, wrong = 0;
-  for (std::int64_t i = 0; i < n; ++i)
-    sum += i % 1000 - 400, wrong += y[i] != static_cast<double>(sum);
-  CHECK(wrong == 0);
+  struct Line {
+    braid::ScanOp op;
+    std::int64_t lines, parts;  // more than 32 and 1024 parts: trees of two and three levels
+    bool reverse;
+  };
+  for (const Line& line :
+       {Line{braid::ScanOp::recurrence, 2, 34, false}, Line{braid::ScanOp::recurrence, 1, 66, true},
+        Line{braid::ScanOp::sum, 1, 1026, false}}) {
+    CAPTURE(line.parts);
+    if (line.parts > 1000 && !braid::test::in_part(3)) continue;
+    const std::int64_t n = 4096 * line.parts + 7, all = line.lines * n;
+    Buffer x(DType::int64, all), a(DType::int64, all), y(DType::int64, all);
+    for (std::int64_t i = 0; i < all; ++i)
+      x.put(i, static_cast<double>(i % 1000 - 400)), a.put(i, i % 7 == 0 ? -1 : 1);
+    braid::ScanArgs args{};
+    args.op = line.op, args.dtype = DType::int64, args.x = x.data(), args.y = y.data();
+    args.a = a.data(), args.reverse = line.reverse;
+    args.outer = line.lines, args.inner = 1, args.n = n;
+    stream().synchronize();
+    const auto before = braid::simt::stats().grids;
+    kernels().scan(args, stream());
+    stream().synchronize();
+    CHECK(braid::simt::stats().grids - before == 1);
+    std::int64_t wrong = 0;
+    for (std::int64_t k = 0; k < line.lines; ++k) {
+      double sum = 0;  // of numbers that double represents
+      for (std::int64_t j = 0; j < n; ++j) {
+        const std::int64_t i = k * n + (line.reverse ? n - 1 - j : j);
+        sum = (line.op == braid::ScanOp::recurrence ? a[i] : 1) * sum + x[i];
+        wrong += y[i] != sum;
+      }
+    }
+    CHECK(wrong == 0);
+  }
 }
 
 TEST_CASE("cuda reduce: trees of chunks in one launch", "[cuda_kernels][reduce]") {

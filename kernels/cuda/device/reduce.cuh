@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(kThreads)
       const std::int64_t from = first * kBlockChunk,
                          to = count - from < kBlockChunk ? count : from + kBlockChunk;
       if (!arrives_last(counters + e * groups + first, static_cast<unsigned>(to - from))) break;
-      const LoadDense<Acc> dense = load_dense(results, count);
+      const LoadDense<Acc> dense{results, count, count % LoadDense<Acc>::kPack == 0};
       all = join_block(reducer,
                        reduce_part(reducer, dense, dense.base(e), from, to, rank, kThreads), part);
       results += (outputs * count + 3) / 4 * 4;  // aligned
