@@ -43,7 +43,7 @@ template <int N, class A> BRAID_DEVICE A joined(const NormJoiner& joiner, const 
   else return joiner.join(joined<N / 2>(joiner, terms), joined<N / 2>(joiner, terms + N / 2));
 }
 
-/// What the last block does with the parts of all blocks and launches.
+/// What the last block of the last launch does with the parts of all blocks and launches.
 template <class A> struct NormResult {
   double* parts;
   unsigned* counter;
@@ -70,9 +70,9 @@ BRAID_DEVICE void norm_of_parts(const NormJoiner& joiner, const NormResult<A>& t
   *to.factor = ratio >= A(1) ? A(1) : ratio;  // a NaN stays
 }
 
-/// Each block joins the terms of its tiles, which is part `first` + block. The last block of all
-/// launches joins the parts. `order` is used only by powers. One kernel has the usual norm, another
-/// one all others.
+/// Each block joins the terms of its tiles, which is part `first` + block. In the last launch the
+/// last block joins the parts. `order` is used only by powers. One kernel has the usual norm,
+/// another one all others.
 template <class E, int N, bool squares>
 __global__ void __launch_bounds__(kThreads)
     norm_parts(StepItems<N> items, NormKind kind_of_others, typename E::A order, int first,
@@ -101,7 +101,8 @@ __global__ void __launch_bounds__(kThreads)
   }
   sum = BlockGroup<double>{part}.join(joiner, sum);
   if (threadIdx.x == 0) to.parts[first + static_cast<int>(blockIdx.x)] = sum;
-  if (arrives_last(to.counter, static_cast<unsigned>(to.count))) norm_of_parts(joiner, to, part);
+  if (first + static_cast<int>(gridDim.x) < to.count) return;
+  if (arrives_last(to.counter, gridDim.x)) norm_of_parts(joiner, to, part);
 }
 
 template <class E, int N>

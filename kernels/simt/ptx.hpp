@@ -100,8 +100,13 @@ __device__ inline void ldmatrix_x4_trans(std::uint32_t (&r)[4], const void* row)
 template <class T> __device__ inline void store_release(T* p, std::type_identity_t<T> value) {
   static_assert(std::is_unsigned_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
   if constexpr (sizeof(T) == 4)
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
-  else asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)),
+                 "r"(value)
+                 : "memory");
+  else
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(p)),
+                 "l"(value)
+                 : "memory");
 }
 /// Reads what store_release or an atomic stored. A loop may wait for a value that a block stores
 /// which has certainly begun, as that of a smaller number from an atomic counter. Blocks may start
@@ -110,8 +115,15 @@ template <class T> [[nodiscard]] __device__ inline T load_acquire(const T* p) {
   static_assert(std::is_unsigned_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
   T value;
   if constexpr (sizeof(T) == 4)
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
-  else asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                 : "=r"(value)
+                 : "l"(__cvta_generic_to_global(p))
+                 : "memory");
+  else
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];"
+                 : "=l"(value)
+                 : "l"(__cvta_generic_to_global(p))
+                 : "memory");
   return value;
 }
 
@@ -134,7 +146,7 @@ __device__ inline float exp2_approx(float x) {
 /// barrier had synchronized with them, wrote before.
 __device__ inline unsigned inc_acq_rel(unsigned* counter, unsigned most) {
   unsigned before;
-  asm volatile("atom.inc.acq_rel.gpu.global.u32 %0, [%1], %2;"
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
                : "=r"(before)
                : "l"(__cvta_generic_to_global(counter)), "r"(most)
                : "memory");

@@ -26,13 +26,13 @@ else
   others=$(printf '%s\n' "${orders[@]}" | grep -vx "$order" | paste -sd'|')
   counts=$(seq 1 8 | grep -vx "$count" | paste -sd'|')
   # The three devices differ only in their index, so these suites run on one of them.
-  device=$((turn % 3))
+  device=$((turn / 3 % 3))  # its order of threads is the sum's: all nine pairs come
   alike=$(seq 0 2 | grep -vx "$device" | paste -sd'|')
   # Every second run, one of the three long runs of the kernels; in the others, the logical devices
   # of one GPU.
   long=(cuda_kernels\\.every\\.cuda0 cuda_kernels\\.nocache cuda_kernels\\.cublas '.*\.logical[23]')
   chosen=3
-  ((turn % 2)) || chosen=$((turn / 2 % 3))
+  ((turn % 2)) || chosen=$((turn / 6 % 3))  # the order of `every` is turn % 3
   not_now=$(printf '%s\n' "${long[@]}" | grep -vxF "${long[$chosen]}" | paste -sd'|')
   left_out="^($not_now)\$|\\.($others)\$|simt_devices($counts)\$"
   left_out+="|^(core|nn|data)\\.cuda($alike)\$"

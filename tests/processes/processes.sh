@@ -221,7 +221,9 @@ fi
 chosen=("${launchers[@]}")
 if [[ -n ${BRAID_TEST_MPI:-} && " ${launchers[*]} " == *" $BRAID_TEST_MPI "* ]]; then
   chosen=("$BRAID_TEST_MPI")
-  [[ " ${launchers[*]} " != *' variables '* ]] || chosen+=(variables)
+  for launcher in "${launchers[@]}"; do
+    [[ $launcher == openmpi || $launcher == mpich ]] || chosen+=("$launcher")
+  done
 fi
 for launcher in "${chosen[@]}"; do
   collectives "$launcher" 2

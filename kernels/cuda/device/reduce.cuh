@@ -26,9 +26,7 @@ inline constexpr std::int64_t kBlockChunk = 4096;     // elements of a long row 
 inline constexpr int kColumns = 32, kColumnRows = 8;  // threads of a reduce_columns block
 inline constexpr int kFlight = 16;
 inline constexpr std::int64_t kColumnChunk = 128;  // rows of a reduce_columns block
-// Above 8.4 million rows the chunks are longer, so that their groups have counters.
-inline constexpr std::int64_t kMostColumnChunks = std::int64_t{1} << 16;
-inline constexpr int kMostLevels = 6;  // of a tree of chunks
+inline constexpr int kMostLevels = 6;              // of a tree of chunks
 
 /// Combines N partial results as a tree.
 template <class R, int N>
@@ -139,12 +137,11 @@ BRAID_DEVICE typename R::Acc join_block(const R& reducer, typename R::Acc own,
   return own;
 }
 
-/// One chunk of an output per block, of the outputs from `before` on. The last block of a group of
-/// chunks joins them.
+/// One chunk of an output per block. The last block of a group of chunks joins them.
 template <class R, class L, class W>
 __global__ void __launch_bounds__(kThreads)
-    reduce_blocks(R reducer, L load, W write, ChunkTree<typename R::Acc> tree, std::int64_t before,
-                  std::int64_t outputs, std::int64_t n, Divider chunks) {
+    reduce_blocks(R reducer, L load, W write, ChunkTree<typename R::Acc> tree, std::int64_t outputs,
+                  std::int64_t n, Divider chunks) {
   using Acc = typename R::Acc;
   SIMT_SHARED(Acc, part, [kWarps]);
   const std::int64_t items = outputs * chunks.divisor;
@@ -156,8 +153,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t begin = chunk * kBlockChunk,
                        end = n - begin < kBlockChunk ? n : begin + kBlockChunk;
     Acc all = join_block(
-        reducer, reduce_part(reducer, load, load.base(before + e), begin, end, rank, kThreads),
-        part);
+        reducer, reduce_part(reducer, load, load.base(e), begin, end, rank, kThreads), part);
     Acc* results = tree.results;
     unsigned* counters = tree.counters;
     while (count > 1) {
@@ -173,7 +169,7 @@ __global__ void __launch_bounds__(kThreads)
       counters += outputs * groups;
       chunk = first, count = groups;
     }
-    if (count == 1 && rank == 0) write(before + e, all);
+    if (count == 1 && rank == 0) write(e, all);
     __syncthreads();  // the next chunk writes `part` again
   }
 }
@@ -206,14 +202,12 @@ BRAID_DEVICE void reduce_rows(const R& reducer, std::int64_t begin, std::int64_t
   for (int v = 0; v < Width; ++v) part[ty][tx + v] = join_parts(reducer, acc[v]);
 }
 
-/// For outputs that are adjacent in memory: Width outputs per thread in accesses of 16 bytes, and
-/// `length` of their elements per block, of the tiles from `before` on. The last block of
-/// kColumnChunk chunks joins them.
+/// For outputs that are adjacent in memory, a multiple of Width: Width outputs per thread in accesses of 16 bytes, and
+/// one chunk of their elements per block. The last block of kColumnChunk chunks joins them.
 template <int Width, class R, class L, class W>
 __global__ void __launch_bounds__(kColumns* kColumnRows)
-    reduce_columns(R reducer, L load, W write, ChunkTree<typename R::Acc> tree, std::int64_t before,
-                   std::int64_t outputs, std::int64_t n, Divider tiles, std::int64_t chunks,
-                   std::int64_t length) {
+    reduce_columns(R reducer, L load, W write, ChunkTree<typename R::Acc> tree,
+                   std::int64_t outputs, std::int64_t n, Divider tiles, std::int64_t chunks) {
   using Acc = typename R::Acc;
   constexpr int across = kColumns * Width;
   SIMT_SHARED(Acc, part, [kColumnRows][across + 1]);
@@ -223,8 +217,9 @@ __global__ void __launch_bounds__(kColumns* kColumnRows)
   const bool narrow = items < std::int64_t{1} << 31;
   for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
     std::int64_t chunk = tiles.divide(item, narrow), count = chunks;
-    const std::int64_t tile = item - chunk * tiles.divisor, first = (before + tile) * across,
-                       begin = chunk * length, end = n - begin < length ? n : begin + length;
+    const std::int64_t tile = item - chunk * tiles.divisor, first = tile * across,
+                       begin = chunk * kColumnChunk,
+                       end = n - begin < kColumnChunk ? n : begin + kColumnChunk;
     if (first + tx < outputs) {
       const std::int64_t base = load.base(first + tx);
       using V = decltype(load.at(first, begin));
@@ -255,10 +250,7 @@ __global__ void __launch_bounds__(kColumns* kColumnRows)
       if (first + tx < outputs)
         reduce_rows<Width, Acc>(reducer, from, to, part, [&](std::int64_t j, Acc(&x)[Width]) {
 #pragma unroll
-          for (int v = 0; v < Width; ++v) {
-            const std::int64_t e = first + tx + v;
-            x[v] = results[j * outputs + (e < outputs ? e : outputs - 1)];
-          }
+          for (int v = 0; v < Width; ++v) x[v] = results[j * outputs + first + tx + v];
         });
       __syncthreads();
       results += outputs * count, counters += tiles.divisor * groups;
@@ -282,9 +274,8 @@ struct TreeSize {
   }
 };
 
-/// Queues the kernels of one reduction, n > 0. `columns` means that neighbouring outputs are closer
-/// in memory than neighbouring elements of one output. Without chunks, and with up to kTickets
-/// groups of chunks, this is one launch.
+/// Queues the kernel of one reduction, n > 0. `columns` means that neighbouring outputs are closer
+/// in memory than neighbouring elements of one output.
 template <class R, class L, class W>
 void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
                 std::int64_t outputs, std::int64_t n, bool columns, Stream& stream) {
@@ -295,39 +286,39 @@ void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
     return run(op, reduce_lanes<R, L, W>, blocks, kThreads, stream, reducer, load, write, outputs,
                static_cast<int>(n), alone ? Team::thread : Team::warp);
   }
-  const std::int64_t length =
-      !columns ? kBlockChunk : kColumnChunk * ((n - 1) / (kColumnChunk * kMostColumnChunks) + 1);
-  const std::int64_t chunks = (n - 1) / length + 1;
-  const TreeSize tree_size(chunks, columns ? kColumnChunk : kBlockChunk);
-  // The parts of a tree that is too wide for the counters are launches of their own.
-  const auto in_parts = [&](std::int64_t items, const auto& launch) {
-    const std::int64_t most = tree_size.counters == 0 ? items : kTickets / tree_size.counters;
-    for (std::int64_t first = 0; first < items; first += most)
-      launch(first, items - first < most ? items - first : most);
+  const std::int64_t length = columns ? kColumnChunk : kBlockChunk, chunks = (n - 1) / length + 1;
+  const auto with_tree = [&](std::int64_t items, const auto& launch) {
+    if (chunks == 1) return launch(ChunkTree<Acc>{});
+    const TreeSize each(chunks, length);
+    const auto results =
+        static_cast<std::size_t>(outputs * each.results + 4 * kMostLevels) * sizeof(Acc);
+    // The stream's counters need no launch that clears them.
+    const bool few = items * each.counters <= kTickets;
+    const auto counters =
+        few ? 0 : static_cast<std::size_t>(items * each.counters) * sizeof(unsigned);
+    const Scratch scratch(results + counters, stream);
+    auto* const own = reinterpret_cast<unsigned*>(static_cast<char*>(scratch.data()) + results);
+    if (!few) set_zero(op, own, counters, stream);
+    launch(ChunkTree<Acc>{static_cast<Acc*>(scratch.data()), few ? tickets_of(stream) : own});
   };
-  const std::size_t results =
-      tree_size.counters == 0
-          ? 0
-          : static_cast<std::size_t>(outputs * tree_size.results + 4 * kMostLevels) * sizeof(Acc);
-  const Scratch scratch(results, stream);
-  const ChunkTree<Acc> tree{static_cast<Acc*>(scratch.data()),
-                            tree_size.counters == 0 ? nullptr : tickets_of(stream)};
   if constexpr (L::kSideBySide) {
     const auto side_by_side = [&]<int Width>(std::integral_constant<int, Width>) {
-      in_parts((outputs - 1) / (kColumns * Width) + 1, [&](std::int64_t first, std::int64_t tiles) {
+      const std::int64_t tiles = (outputs - 1) / (kColumns * Width) + 1;
+      with_tree(tiles, [&](const ChunkTree<Acc>& tree) {
         run(op, reduce_columns<Width, R, L, W>, blocks_for(tiles * chunks, 1),
-            dim3(kColumns, kColumnRows), stream, reducer, load, write, tree, first, outputs, n,
-            Divider(tiles), chunks, length);
+            dim3(kColumns, kColumnRows), stream, reducer, load, write, tree, outputs, n,
+            Divider(tiles), chunks);
       });
     };
     if (columns && load.beside_packs) return side_by_side(std::integral_constant<int, L::kPack>{});
     if (columns) return side_by_side(std::integral_constant<int, 1>{});
   }
-  in_parts(outputs, [&](std::int64_t first, std::int64_t some) {
-    run(op, reduce_blocks<R, L, W>, blocks_for(some * chunks, 1), kThreads, stream, reducer, load,
-        write, tree, first, some, n, Divider(chunks));
+  with_tree(outputs, [&](const ChunkTree<Acc>& tree) {
+    run(op, reduce_blocks<R, L, W>, blocks_for(outputs * chunks, 1), kThreads, stream, reducer,
+        load, write, tree, outputs, n, Divider(chunks));
   });
 }
+
 /// Sums in A.
 template <class A> struct SumReducer {
   using Acc = A;

@@ -28,7 +28,7 @@ StreamAllocator::StreamAllocator(Gpu& gpu, Device device, bool cache, CudaStream
 StreamAllocator::~StreamAllocator() { free_cached(0); }
 
 std::size_t StreamAllocator::block_bytes(std::size_t bytes) const noexcept {
-  if (bytes > BlockPool::kLargest - kGuard) return 0;
+  if (bytes == 0 || bytes > BlockPool::kLargest - kGuard) return 0;
   return cache_ ? round_up(bytes) + kGuard : bytes;
 }
 

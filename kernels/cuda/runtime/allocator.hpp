@@ -78,6 +78,8 @@ class StreamAllocator {
   void reset_peak() { accounting_.reset_peak(); }
   void set_capacity(std::size_t bytes);
   void empty_cache() noexcept { free_cached(0); }
+  /// Returns all free segments to the driver, also those of the GPU's other logical devices.
+  void trim() noexcept;
   /// See braid::fail_allocation.
   void fail_allocation(std::uint64_t k, bool persistent) {
     accounting_.fail_allocation(k, persistent);
@@ -121,7 +123,6 @@ class StreamAllocator {
   [[nodiscard]] void* allocate_new(std::size_t bytes);
   void put(Part& part, CudaStream& stream) noexcept;
   void free_cached(std::size_t target) noexcept;
-  void trim() noexcept;
   void hand_out(std::size_t size, bool hit) noexcept;
 
   Gpu& gpu_;

@@ -43,7 +43,6 @@ class CudaDevice final : public DeviceBackend, public NativeDevice, public Devic
   [[nodiscard]] std::shared_ptr<Stream> make_private_stream();
   /// The counters of one of the device's streams.
   [[nodiscard]] unsigned* tickets(CudaStream& stream) { return tickets_.of(stream, stream_); }
-  void clear_tickets(CudaStream& stream) const { tickets_.clear(stream); }
   /// Null without a cache: a driver allocation of each block cannot be repeated by a graph.
   [[nodiscard]] std::unique_ptr<detail::StepRecorder> make_recorder() override;
   [[nodiscard]] std::unique_ptr<Event> make_timed_event() override;

@@ -60,7 +60,6 @@ bool CudaGraph::begin(detail::ReplayFunctions& functions) {
   check(begun, "cudaStreamBeginCapture", stream.gpu(), device);
   stream.set_graph(this, &static_cast<CudaStream&>(current_stream(device)));
   functions_ = &functions;
-  device_.clear_tickets(stream);  // an earlier recording that was cancelled has not cleared them
   return true;
 }
 

@@ -3,6 +3,8 @@
 #include <mutex>
 #include <vector>
 
+#include <braid/core/internal/backend.hpp>
+
 #include "cuda/runtime/gpu.hpp"
 #include "cuda/runtime/stream.hpp"
 
@@ -13,10 +15,11 @@ class StreamAllocator;
 /// The counters by which the blocks of a kernel learn which of them is the last one
 /// (device/tickets.cuh), of one logical device. Each stream has kTickets counters, which are zero
 /// between kernels: the last block sets its counter back. So kernels of one stream share them, and
-/// those of two streams do not. A stream gets them when a kernel first needs them. The recording of
-/// a graph is a stream of its own, and sets them to zero in each replay.
+/// those of two streams do not. A stream gets them when a kernel first needs them, and its work
+/// sets them to zero first. A graph is recorded on a stream of its own, so each replay does that.
 ///
-/// They are not in the memory statistics. When a stream ends, a later one gets its counters.
+/// The counters of a graph are in its private memory. The others are not in the memory statistics;
+/// when a stream ends, a later one gets its counters.
 class TicketCounters {
  public:
   static constexpr std::size_t kTickets = 1024;
@@ -30,19 +33,20 @@ class TicketCounters {
   /// Returns the stream's counters, creating them if there are none. Throws OutOfMemoryError,
   /// CudaError, DeviceLostError. `own`: the device's own stream.
   [[nodiscard]] unsigned* of(CudaStream& stream, CudaStream& own);
-  /// Queues that the stream's counters become zero, if it has any.
-  void clear(CudaStream& stream) const;
   /// Called when the stream ends. `own` waits for its work, and then the counters are another's.
   void retire(CudaStream& stream, CudaStream& own) noexcept;
 
  private:
-  [[nodiscard]] unsigned* make(CudaStream& stream);
+  [[nodiscard]] unsigned* take(CudaStream& stream, CudaStream& own);
+  [[nodiscard]] unsigned* make();
+  void give_back(CudaStream& stream, unsigned* counters) noexcept;
 
   Gpu& gpu_;
   const Device device_;
   StreamAllocator& allocator_;
   std::mutex mutex_;
   std::vector<unsigned*> all_, spare_;  // spare: unused after the work queued on the own stream
+  std::vector<Block> of_graphs_;
 };
 
 }  // namespace braid::cuda
