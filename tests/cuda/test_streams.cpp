@@ -121,6 +121,43 @@ TEST_CASE("streams: memory goes back to the stream that it came from", "[streams
   CHECK(full({3000}, 2.0, {.device = device}).sum().item<double>() == 6000);
 }
 
+TEST_CASE("streams: each has counters for its long reductions", "[streams]") {
+  NEEDS_DEVICES(1);
+  constexpr std::int64_t n = 20000;
+  const Device device = cuda_device(0);
+  const Tensor x = arange(n, {.device = device, .dtype = DType::int64});
+  const std::int64_t right = n * (n - 1) / 2;
+  for (int round = 0; round < 4; ++round) {  // a later stream gets the counters of an earlier one
+    const std::shared_ptr<Stream> a = make_stream(device), b = make_stream(device);
+    a->wait_for(current_stream(device));
+    b->wait_for(current_stream(device));
+    std::vector<Tensor> sums;
+    for (int i = 0; i < 3; ++i) {
+      for (const auto& stream : {a, b}) {
+        const StreamGuard guard(stream);
+        sums.push_back(x.sum());
+      }
+      sums.push_back(x.sum());
+    }
+    current_stream(device).wait_for(*a);
+    current_stream(device).wait_for(*b);
+    for (const Tensor& sum : sums) CHECK(sum.item<std::int64_t>() == right);
+  }
+  // two threads whose first reductions are on one stream
+  const std::shared_ptr<Stream> shared = make_stream(device);
+  shared->wait_for(current_stream(device));
+  std::vector<Tensor> sums(2);
+  std::vector<std::thread> threads;
+  for (Tensor& sum : sums)
+    threads.emplace_back([&] {
+      const StreamGuard guard(shared);
+      for (int i = 0; i < 3; ++i) sum = x.sum();
+    });
+  for (std::thread& thread : threads) thread.join();
+  current_stream(device).wait_for(*shared);
+  for (const Tensor& sum : sums) CHECK(sum.item<std::int64_t>() == right);
+}
+
 TEST_CASE("streams: a backward may run on a stream of its own", "[streams]") {
   for (const Device device : every_device()) {
     const std::shared_ptr<Stream> side = make_stream(device);
