@@ -202,8 +202,9 @@ BRAID_DEVICE void reduce_rows(const R& reducer, std::int64_t begin, std::int64_t
   for (int v = 0; v < Width; ++v) part[ty][tx + v] = join_parts(reducer, acc[v]);
 }
 
-/// For outputs that are adjacent in memory, a multiple of Width: Width outputs per thread in accesses of 16 bytes, and
-/// one chunk of their elements per block. The last block of kColumnChunk chunks joins them.
+/// For outputs that are adjacent in memory, a multiple of Width: Width outputs per thread in
+/// accesses of 16 bytes, and one chunk of their elements per block. The last block of kColumnChunk
+/// chunks joins them.
 template <int Width, class R, class L, class W>
 __global__ void __launch_bounds__(kColumns* kColumnRows)
     reduce_columns(R reducer, L load, W write, ChunkTree<typename R::Acc> tree,
