@@ -1,7 +1,9 @@
 // The errors of bfloat16 against float64 are those of PyTorch's: attention, a linear layer and a
 // GPT block, their results and gradients. In a block, what is rounded between its ops is most of
 // the error, and which of two right roundings is closer is chance.
+#include <cmath>
 #include <functional>
+#include <iostream>
 
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/linear.hpp>
@@ -19,27 +21,28 @@ struct Row {
   const char* name;
   std::vector<Errors> pytorch;  // of the result, then of the gradient of each input
 };
-// Printed by tests/goldens/make_bfloat16_errors.py, of PyTorch 2.15.0.
+// Printed by tests/goldens/make_bfloat16_errors.py, of PyTorch 2.15.0: of kRounds draws.
 const std::vector<Row> kRows{
     {"attention",
-     {{0.0017451, 0.00543201},
-      {0.00482051, 0.0239591},
-      {0.00213792, 0.0143681},
-      {0.00247435, 0.0131758}}},
+     {{0.00172703, 0.00579497},
+      {0.00466606, 0.0278096},
+      {0.00226925, 0.0169517},
+      {0.00250424, 0.0194281}}},
     {"causal attention",
-     {{0.00171418, 0.00590155},
-      {0.00528222, 0.0323836},
-      {0.00322666, 0.0399955},
-      {0.00363876, 0.0404866}}},
+     {{0.00171716, 0.00590155},
+      {0.00489477, 0.0323836},
+      {0.00315937, 0.0399955},
+      {0.00365345, 0.0585204}}},
     {"linear",
-     {{0.153367, 0.5}, {0.012316, 0.0622559}, {0.0105986, 0.0610352}, {0.00378962, 0.015625}}},
+     {{0.151816, 0.5}, {0.0122096, 0.0625}, {0.0105767, 0.0622559}, {0.00466543, 0.015625}}},
     {"block",
-     {{0.0225892, 0.0938531},
-      {0.0801244, 0.480373},
-      {0.198577, 0.781368},
-      {0.253897, 0.943431},
-      {0.0295865, 0.1469},
-      {0.0544866, 0.207509}}}};
+     {{0.0229642, 0.203762},
+      {0.108423, 1.906},
+      {0.222896, 1.77073},
+      {0.263467, 1.24974},
+      {0.0321409, 0.23498},
+      {0.053181, 0.314971}}}};
+constexpr int kRounds = 16;
 
 /// The script's inputs, which bfloat16 represents exactly.
 Tensor numbers(const Shape& shape, std::int64_t seed) {
@@ -58,23 +61,23 @@ struct Case {
   Function f;
 };
 
-Case attention(bool causal) {
+Case attention(bool causal, int r) {
   const Shape shape{1, 2, 128, 64};
-  return {{numbers(shape, 1), numbers(shape, 2), numbers(shape, 3)},
-          numbers(shape, 4),
+  return {{numbers(shape, 1 + r), numbers(shape, 2 + r), numbers(shape, 3 + r)},
+          numbers(shape, 4 + r),
           [causal](const std::vector<Tensor>& x) {
             return scaled_dot_product_attention(x[0], x[1], x[2], {}, 0, causal);
           }};
 }
-Case linear_layer() {
-  return {{numbers({96, 160}, 1), numbers({136, 160}, 2), numbers({136}, 3)},
-          numbers({96, 136}, 4),
+Case linear_layer(int r) {
+  return {{numbers({96, 160}, 1 + r), numbers({136, 160}, 2 + r), numbers({136}, 3 + r)},
+          numbers({96, 136}, 4 + r),
           [](const std::vector<Tensor>& x) { return linear(x[0], x[1], x[2]); }};
 }
-Case gpt_block() {
+Case gpt_block(int r) {
   constexpr std::int64_t d = 64, n = 48;
   Case block{
-      {numbers({n, d}, 1)}, numbers({n, d}, 7), [](const std::vector<Tensor>& w) {
+      {numbers({n, d}, 1 + r)}, numbers({n, d}, 7 + r), [](const std::vector<Tensor>& w) {
         const Tensor qkv =
             linear(layer_norm(w[0], {d}), w[1]).reshape({n, 3, 2, d / 2}).permute({1, 2, 0, 3});
         const Tensor a = scaled_dot_product_attention(qkv[0].unsqueeze(0), qkv[1].unsqueeze(0),
@@ -83,7 +86,7 @@ Case gpt_block() {
         return x + linear(gelu(linear(layer_norm(x, {d}), w[3])), w[4]);
       }};
   const Shape weights[] = {{3 * d, d}, {d, d}, {4 * d, d}, {d, 4 * d}};
-  for (std::int64_t i = 0; i < 4; ++i) block.inputs.push_back(numbers(weights[i], i + 2) / 8);
+  for (std::int64_t i = 0; i < 4; ++i) block.inputs.push_back(numbers(weights[i], i + 2 + r) / 8);
   return block;
 }
 
@@ -100,19 +103,42 @@ std::vector<Tensor> results(const Case& c, DType dtype) {
 
 }  // namespace
 
-TEST_CASE("bfloat16: as far from float64 as PyTorch's", "[bfloat16]") {
-  const Case cases[] = {attention(false), attention(true), linear_layer(), gpt_block()};
+// The error of a sum of roundings is the same for PyTorch and for Braid, but which of two right
+// roundings of one draw is closer is chance: more rounds, less chance.
+TEST_CASE("bfloat16: no further from float64 than PyTorch's", "[bfloat16]") {
+  const std::function<Case(int)> cases[] = {[](int r) { return attention(false, r); },
+                                            [](int r) { return attention(true, r); }, linear_layer,
+                                            gpt_block};
+  const bool host = here() == Device();
   for (std::size_t i = 0; i < kRows.size(); ++i) {
-    const std::vector<Tensor> wide = results(cases[i], DType::float64),
-                              narrow = results(cases[i], DType::bfloat16);
-    for (std::size_t k = 0; k < wide.size(); ++k) {
-      INFO(kRows[i].name << ", result " << k);
-      const Tensor e = narrow[k] - wide[k];
-      const Errors& theirs = kRows[i].pytorch[k];
-      const double chance = kRows[i].name == std::string("block") ? 1.2 : 1.05;
-      CHECK(std::sqrt(mean(e * e).item<double>()) <= chance * theirs.rms);
-      CHECK(max(abs(e)).item<double>() <= 1.3 * theirs.largest);
+    const std::size_t count = kRows[i].pytorch.size();
+    std::vector<double> squares(count, 0), largest(count, 0);
+    int rounds = 0;
+    for (int r = 0; r < kRounds; ++r) {
+      if (!host && !in_part(static_cast<std::size_t>(r))) continue;
+      ++rounds;
+      const Case of_round = cases[i](10 * r);
+      const std::vector<Tensor> wide = results(of_round, DType::float64),
+                                narrow = results(of_round, DType::bfloat16);
+      for (std::size_t k = 0; k < count; ++k) {
+        const Tensor e = narrow[k] - wide[k];
+        squares[k] += mean(e * e).item<double>();
+        largest[k] = std::max(largest[k], max(abs(e)).item<double>());
+      }
     }
+    const bool block = kRows[i].name == std::string("block"), all = rounds == kRounds;
+    const double most = block ? (all ? 1.03 : 1.15) : (all ? 1.0001 : 1.05);
+    double worst = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+      INFO(kRows[i].name << ", result " << k);
+      const Errors& theirs = kRows[i].pytorch[k];
+      const double ratio = std::sqrt(squares[k] / rounds) / theirs.rms;
+      CHECK(ratio <= most);
+      CHECK(largest[k] <= 1.3 * theirs.largest);
+      worst = std::max(worst, ratio);
+    }
+    std::cout << "SHOWS: bfloat16 on " << here() << ", " << kRows[i].name << ", " << rounds
+              << " rounds: errors at most " << worst << " of PyTorch's\n";
   }
 }
 

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Prints the errors of PyTorch's bfloat16 on the CPU against float64, as rows for
-tests/core/test_bfloat16_errors.cpp: for each case and result the root mean square error and the
-largest error. The inputs are the numbers of `numbers`, which bfloat16 represents exactly."""
+tests/core/test_bfloat16_errors.cpp: for each case and result the root mean square error, of
+ROUNDS draws of the inputs together, and the largest error. The inputs are the numbers of `numbers`,
+which bfloat16 represents exactly."""
 import torch
 import torch.nn.functional as F
+
+
+ROUNDS = 16
 
 
 def numbers(shape, seed):
@@ -14,23 +18,23 @@ def numbers(shape, seed):
     return (((i * 7919 + seed * 104729) % 509) % 253 - 126).double().reshape(shape) / 64
 
 
-def attention(causal):
+def attention(causal, r):
     shape = (1, 2, 128, 64)
-    inputs = [numbers(shape, seed) for seed in (1, 2, 3)]
-    return inputs, numbers(shape, 4), lambda q, k, v: F.scaled_dot_product_attention(
+    inputs = [numbers(shape, seed) for seed in (1 + r, 2 + r, 3 + r)]
+    return inputs, numbers(shape, 4 + r), lambda q, k, v: F.scaled_dot_product_attention(
         q, k, v, is_causal=causal)
 
 
-def linear():
-    inputs = [numbers((96, 160), 1), numbers((136, 160), 2), numbers((136,), 3)]
-    return inputs, numbers((96, 136), 4), F.linear
+def linear(r):
+    inputs = [numbers((96, 160), 1 + r), numbers((136, 160), 2 + r), numbers((136,), 3 + r)]
+    return inputs, numbers((96, 136), 4 + r), F.linear
 
 
-def block():
+def block(r):
     """x + attention(layer norm x), then + mlp(layer norm): a GPT block of width 64, two heads."""
     d, n = 64, 48
-    inputs = [numbers((n, d), 1)] + [
-        numbers(s, i + 2) / 8 for i, s in enumerate([(3 * d, d), (d, d), (4 * d, d), (d, 4 * d)])]
+    inputs = [numbers((n, d), 1 + r)] + [
+        numbers(s, i + 2 + r) / 8 for i, s in enumerate([(3 * d, d), (d, d), (4 * d, d), (d, 4 * d)])]
 
     def f(x, qkv, out, up, down):
         y = F.layer_norm(x, (d,))
@@ -39,7 +43,7 @@ def block():
         x = x + F.linear(a.permute(1, 0, 2).reshape(n, d), out)
         return x + F.linear(F.gelu(F.linear(F.layer_norm(x, (d,)), up)), down)
 
-    return inputs, numbers((n, d), 7), f
+    return inputs, numbers((n, d), 7 + r), f
 
 
 def results(inputs, dy, f, dtype):
@@ -51,10 +55,15 @@ def results(inputs, dy, f, dtype):
 
 torch.set_num_threads(1)
 print("// PyTorch " + torch.__version__.split("+")[0])
-for name, case in [("attention", attention(False)), ("causal attention", attention(True)),
-                   ("linear", linear()), ("block", block())]:
-    wide = results(*case, torch.float64)
-    narrow = results(*case, torch.bfloat16)
-    errors = [(b.double() - a) for a, b in zip(wide, narrow)]
-    rows = ", ".join(f"{{{e.square().mean().sqrt():.6g}, {e.abs().max():.6g}}}" for e in errors)
+for name, case in [("attention", lambda r: attention(False, r)),
+                   ("causal attention", lambda r: attention(True, r)),
+                   ("linear", linear), ("block", block)]:
+    errors = []  # of each round, for each result
+    for r in range(ROUNDS):
+        of_round = case(10 * r)
+        wide = results(*of_round, torch.float64)
+        narrow = results(*of_round, torch.bfloat16)
+        errors.append([b.double() - a for a, b in zip(wide, narrow)])
+    of_results = [torch.stack(list(e)) for e in zip(*errors)]
+    rows = ", ".join(f"{{{e.square().mean().sqrt():.6g}, {e.abs().max():.6g}}}" for e in of_results)
     print(f'{{"{name}", {{{rows}}}}},')

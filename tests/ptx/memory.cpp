@@ -141,6 +141,8 @@ template <class Op> void access(Line& line) {
 }
 void atomic(Line& line) {
   const std::string type = line.type();
+  // one thread runs at a time, so every order is as this one
+  if (line.take("acq_rel")) line.one_of({"gpu", "cta", "sys"});
   line.i.space = space(line);
   line.i.kind = line.one_of({"exch", "cas", "add", "inc"});
   const auto op = static_cast<AtomicOp>(line.i.kind);

@@ -216,7 +216,7 @@ TEST_CASE("ptx: loads, stores, atomics, addresses", "[ptx]") {
   CHECK(one("atom.global.inc.u32 %d, [%a+16], 3;") == 3);  // 3 is the last: it starts again at 0
   CHECK(one("atom.global.inc.u32 %d, [%a+24], 5;") == 4);
   CHECK(data == Numbers{14, 0xfffffffd, 0, 5});
-  CHECK(one("atom.global.inc.u32 %d, [%a+24], 4;") == 5);
+  CHECK(one("atom.acq_rel.gpu.global.inc.u32 %d, [%a+24], 4;") == 5);
   CHECK(one("mov.u32 %r0, 0f3FC00000; st.global.u32 [%a], %r0;"
             "atom.global.add.f32 %r1, [%a], 0f3F800000; ld.global.u32 %d, [%a];") == bits(2.5f));
   CHECK(data == Numbers{bits(2.5f), 0xfffffffd, 0, 0});
