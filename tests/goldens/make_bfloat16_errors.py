@@ -33,8 +33,8 @@ def linear(r):
 def block(r):
     """x + attention(layer norm x), then + mlp(layer norm): a GPT block of width 64, two heads."""
     d, n = 64, 48
-    inputs = [numbers((n, d), 1 + r)] + [
-        numbers(s, i + 2 + r) / 8 for i, s in enumerate([(3 * d, d), (d, d), (4 * d, d), (d, 4 * d)])]
+    weights = [(3 * d, d), (d, d), (4 * d, d), (d, 4 * d)]
+    inputs = [numbers((n, d), 1 + r)] + [numbers(s, i + 2 + r) / 8 for i, s in enumerate(weights)]
 
     def f(x, qkv, out, up, down):
         y = F.layer_norm(x, (d,))

@@ -187,18 +187,22 @@ bool Grid::warps() {
 
 /// A barrier opens when all threads that have not ended have arrived, or as many as it specifies.
 bool Grid::barrier() {
+  const auto kind = [&](const Thread& t) {
+    return static_cast<WarpOp>(program_.code[static_cast<std::size_t>(t.pc)].kind);
+  };
   std::size_t waiting = 0;
   const Thread* one = nullptr;
   for (const Thread& t : threads_) {
     if (t.state != State::at_barrier) continue;
     ++waiting;
     if (one == nullptr) one = &t;
-    if (t.barrier != one->barrier || t.arrivals != one->arrivals)
+    if (t.barrier != one->barrier || t.arrivals != one->arrivals || kind(t) != kind(*one))
       fail(t, "threads wait at different barriers");
   }
   if (waiting == 0) return false;
   const std::size_t wanted = one->arrivals < 0 ? left_ : static_cast<std::size_t>(one->arrivals);
   if (waiting < wanted) return false;
+  if (kind(*one) != WarpOp::sync) vote_at_barrier(program_, threads_);
   for (Thread& t : threads_)
     if (t.state == State::at_barrier) t.state = State::runs, ++t.pc;
   return true;

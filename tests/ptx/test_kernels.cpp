@@ -50,6 +50,20 @@ TEST_CASE("ptx: bar.sync", "[ptx]") {
   CHECK(results(neighbours(""), threads(64, Order::reverse))[63] == ~std::uint64_t(0));
 }
 
+TEST_CASE("ptx: bar.red", "[ptx]") {
+  for (const Order order : kOrders)
+    for (const auto& [vote, least, result] : {std::tuple{"bar.red.or.pred %p2, 0, %p1;", 63, 1u},
+                                              {"bar.red.or.pred %p2, 0, %p1;", 64, 0u},
+                                              {"bar.red.and.pred %p2, 1, 64, %p1;", 0, 1u},
+                                              {"bar.red.and.pred %p2, 1, 64, %p1;", 1, 0u},
+                                              {"bar.red.and.pred %p2, 0, !%p1;", 64, 1u},
+                                              {"bar.red.or.pred %p2, 0, !%p1;", 0, 0u}}) {
+      const std::string text = kMine + "setp.ge.s32 %p1, %r0, " + std::to_string(least) + "; " +
+                               vote + " selp.u64 %d, 1, 0, %p2;" + kStore;
+      CHECK(results(kernel(text), threads(64, order)) == Numbers(64, result));
+    }
+}
+
 TEST_CASE("ptx: shfl, vote, bar.warp", "[ptx]") {
   for (const Order order : kOrders) {
     const Numbers butterfly = warp("shfl.sync.bfly.b32 %d, %r0, 5, 31, -1;", 32, order),
@@ -313,6 +327,10 @@ TEST_CASE("ptx: what no kernel may do", "[ptx]") {
   CHECK(has(failing("bar.sync 0, 2;"), "deadlock"));
   CHECK(has(failing("mov.u32 %r0, %tid.x; setp.eq.s32 %p1, %r0, 0; @%p1 bar.sync 0;"
                     "@!%p1 bar.sync 1;",
+                    2),
+            "different barriers"));
+  CHECK(has(failing("mov.u32 %r0, %tid.x; setp.eq.s32 %p1, %r0, 0; @%p1 bar.sync 0;"
+                    "@!%p1 bar.red.or.pred %p2, 0, %p1;",
                     2),
             "different barriers"));
   const auto allows = [](std::uint64_t at, std::size_t bytes, bool write) {

@@ -49,7 +49,23 @@ void ordering_fence(Line& line) {
   line.one_of({"gpu", "cta", "sys"});
   alone<fence>(line);
 }
+/// bar.red.or.pred p, barrier, threads, c: every thread gets whether c holds in one of them; .and:
+/// in all.
+void voting_barrier(Line& line) {
+  const int which = line.one_of({"or", "and"});
+  line.expect("pred");
+  line.count(3, 4);
+  std::string& p = line.operands.back();
+  line.i.offset = p.front() == '!';
+  if (line.i.offset != 0) p = p.substr(1);
+  line.i.d = line.value(0), line.i.a = line.value(1);
+  if (line.operands.size() == 4) line.i.b = line.value(2);
+  line.i.c = line.value(line.operands.size() - 1);
+  line.i.kind = static_cast<int>(which == 0 ? WarpOp::any : WarpOp::all);
+  line.i.run = &await_block;
+}
 void barrier(Line& line) {
+  if (line.take("red")) return voting_barrier(line);
   const bool of_warp = line.take("warp");
   line.expect("sync");
   line.count(1, of_warp ? 1 : 2);
@@ -130,6 +146,21 @@ void meet(const Instruction& i, Thread* first, unsigned count, std::uint32_t mas
       if (i.target >= 0) r[i.target] = from.inside;
     }
   }
+}
+
+void vote_at_barrier(const Program& program, std::vector<Thread>& threads) {
+  bool any = false, all = true;
+  const auto at = [&](const Thread& t) -> const Instruction& {
+    return program.code[static_cast<std::size_t>(t.pc)];
+  };
+  for (const Thread& t : threads) {
+    if (t.state != State::at_barrier) continue;
+    const bool holds = (t.r[at(t).c] != 0) != (at(t).offset != 0);
+    any = any || holds, all = all && holds;
+  }
+  for (Thread& t : threads)
+    if (t.state == State::at_barrier)
+      t.r[at(t).d] = static_cast<WarpOp>(at(t).kind) == WarpOp::any ? any : all;
 }
 
 const Decoders& thread_decoders() {
