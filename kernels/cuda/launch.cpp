@@ -39,7 +39,6 @@ int processors_of(Stream& stream) {
 }
 
 unsigned* tickets_of(Stream& stream) {
-  static_assert(kTickets == TicketCounters::kTickets);
   if (unsigned* const counters = own(stream).tickets()) return counters;
   return static_cast<CudaDevice&>(*device_context(stream.device()).backend).tickets(own(stream));
 }

@@ -223,22 +223,17 @@ template <class A> void scan_lines(const ScanArgs& args, Stream& stream) {
   constexpr std::int64_t enough = 128;  // lines that keep all SMs at work
   if (args.n <= 2 * kPartLength || lines >= enough)
     return run("scan", scan_blocks<A>, blocks_for(lines, 1), kThreads, stream, args);
-  PartTree<A> tree{.parts = (args.n - 1) / kPartLength + 1,
-                   .nodes = 0,
-                   .next = nullptr,
-                   .ready = nullptr,
-                   .steps = nullptr};
-  for (std::int64_t count = tree.parts; count > 1; count = (count - 1) / kFan + 1)
-    tree.nodes += count;
-  const std::int64_t nodes = lines * tree.nodes;
-  const std::size_t steps = static_cast<std::size_t>(nodes) * sizeof(Steps<A>),
-                    flags = static_cast<std::size_t>(nodes + 1) * sizeof(unsigned);
+  const std::int64_t parts = (args.n - 1) / kPartLength + 1;
+  std::int64_t nodes = 0;  // of a line
+  for (std::int64_t count = parts; count > 1; count = (count - 1) / kFan + 1) nodes += count;
+  const std::size_t steps = static_cast<std::size_t>(lines * nodes) * sizeof(Steps<A>),
+                    flags = static_cast<std::size_t>(lines * nodes + 1) * sizeof(unsigned);
   const Scratch scratch(steps + flags, stream);
-  tree.steps = static_cast<Steps<A>*>(scratch.data());
-  tree.next = reinterpret_cast<unsigned*>(tree.steps + nodes);
-  tree.ready = tree.next + 1;
-  set_zero("scan", tree.next, flags, stream);
-  run("scan", scan_parts<A>, blocks_for(lines * tree.parts, 1), kThreads, stream, args, tree);
+  auto* const first = static_cast<char*>(scratch.data());
+  auto* const next = reinterpret_cast<unsigned*>(first + steps);
+  const PartTree<A> tree{parts, nodes, next, next + 1, reinterpret_cast<Steps<A>*>(first)};
+  set_zero("scan", next, flags, stream);
+  run("scan", scan_parts<A>, blocks_for(lines * parts, 1), kThreads, stream, args, tree);
 }
 
 void scan(const ScanArgs& args, Stream& stream) {

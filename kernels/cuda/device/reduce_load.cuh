@@ -34,65 +34,65 @@ inline Places places_of(const ReduceArgs& args, int pack, std::size_t bytes) {
           aligned && inner(keep) && whole(keep, keep.rank - 1) && whole(over, over.rank)};
 }
 
-template <class E, class V> struct LoadTensor : Places {
+/// Reads elements of the floating dtype of E, as V.
+template <class E, class V> struct ReadFloating {
+  using Value = V;
   static constexpr int kPack = kWidest<typename E::T>;
-  static constexpr bool kSideBySide = true;
   const typename E::T* x;
-  explicit LoadTensor(const ReduceArgs& args)
-      : Places(places_of(args, kPack, sizeof(typename E::T))),
-        x(static_cast<const typename E::T*>(args.x)) {}
-  BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const {
-    return static_cast<V>(E::load(x[base + offset(j)]));
-  }
-  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
-    read(base + j, to);
-  }
-  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
-    read(base + offset(j), to);
-  }
-
- private:
-  BRAID_DEVICE void read(std::int64_t i, V (&to)[kPack]) const {
+  explicit ReadFloating(const ReduceArgs& args) : x(static_cast<const typename E::T*>(args.x)) {}
+  BRAID_DEVICE V at(std::int64_t i) const { return static_cast<V>(E::load(x[i])); }
+  BRAID_DEVICE void pack(std::int64_t i, V (&to)[kPack]) const {
     const auto from = load_pack<kPack>(x + i);
 #pragma unroll
     for (int v = 0; v < kPack; ++v) to[v] = static_cast<V>(E::load(from.v[v]));
   }
 };
 
-/// The same for integers and bool of any size, selected at run time, so that one set of kernels
-/// serves all.
-template <class V> struct LoadIntegers : Places {
+/// Reads integers and bool of any size, selected at run time, so that one set of kernels serves
+/// all.
+template <class V> struct ReadIntegers {
+  using Value = V;
   static constexpr int kPack = 4;
-  static constexpr bool kSideBySide = true;
   const void* x;
   DType dtype;
-  explicit LoadIntegers(const ReduceArgs& args)
-      : Places(places_of(args, kPack, size_of(args.dtype))), x(args.x), dtype(args.dtype) {}
-  BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const {
-    const std::int64_t i = base + offset(j);
+  explicit ReadIntegers(const ReduceArgs& args) : x(args.x), dtype(args.dtype) {}
+  BRAID_DEVICE V at(std::int64_t i) const {
     if (dtype == DType::int64) return static_cast<V>(static_cast<const std::int64_t*>(x)[i]);
     if (dtype == DType::int32) return static_cast<V>(static_cast<const std::int32_t*>(x)[i]);
     return static_cast<V>(static_cast<const std::uint8_t*>(x)[i]);
   }
-  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
-    read(base + j, to);
-  }
-  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
-    read(base + offset(j), to);
+  BRAID_DEVICE void pack(std::int64_t i, V (&to)[kPack]) const {
+    if (dtype == DType::int64) pack_of<std::int64_t>(i, to);
+    else if (dtype == DType::int32) pack_of<std::int32_t>(i, to);
+    else pack_of<std::uint8_t>(i, to);
   }
 
  private:
-  BRAID_DEVICE void read(std::int64_t i, V (&to)[kPack]) const {
-    if (dtype == DType::int64) read_as<std::int64_t>(i, to);
-    else if (dtype == DType::int32) read_as<std::int32_t>(i, to);
-    else read_as<std::uint8_t>(i, to);
-  }
-  template <class T> BRAID_DEVICE void read_as(std::int64_t i, V (&to)[kPack]) const {
+  template <class T> BRAID_DEVICE void pack_of(std::int64_t i, V (&to)[kPack]) const {
     const auto from = load_pack<kPack>(static_cast<const T*>(x) + i);
 #pragma unroll
     for (int v = 0; v < kPack; ++v) to[v] = static_cast<V>(from.v[v]);
   }
 };
+
+/// Loads the elements of a tensor by a reader R.
+template <class R> struct LoadBy : Places {
+  using V = typename R::Value;
+  static constexpr int kPack = R::kPack;
+  static constexpr bool kSideBySide = true;
+  R read;
+  explicit LoadBy(const ReduceArgs& args)
+      : Places(places_of(args, kPack, size_of(args.dtype))), read(args) {}
+  BRAID_DEVICE V at(std::int64_t base, std::int64_t j) const { return read.at(base + offset(j)); }
+  BRAID_DEVICE void pack(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
+    read.pack(base + j, to);
+  }
+  BRAID_DEVICE void beside(std::int64_t base, std::int64_t j, V (&to)[kPack]) const {
+    read.pack(base + offset(j), to);
+  }
+};
+template <class E, class V> using LoadTensor = LoadBy<ReadFloating<E, V>>;
+template <class V> using LoadIntegers = LoadBy<ReadIntegers<V>>;
 
 /// True if neighbouring outputs are closer in memory than neighbouring elements.
 inline bool by_columns(const ReduceArgs& args) {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "cuda/launch.hpp"
 #include "cuda/runtime/allocator.hpp"
 #include "cuda/runtime/errors.hpp"
 
 namespace braid::cuda {
-namespace {
 
-  constexpr std::size_t kBytes = TicketCounters::kTickets * sizeof(unsigned); }  // namespace
+static constexpr std::size_t kBytes = kTickets * sizeof(unsigned);
 
 TicketCounters::~TicketCounters() {
   for (unsigned* const counters : all_)
@@ -60,9 +60,7 @@ unsigned* TicketCounters::of(CudaStream& stream, CudaStream& own) {
   if (unsigned* const counters = stream.tickets()) return counters;
   unsigned* const counters = take(stream, own);
   try {
-    cudaStream_t native = stream.get();
-    const DeviceGuard guard(gpu_, device_);
-    check(cudaMemsetAsync(counters, 0, kBytes, native), "cudaMemsetAsync", gpu_, device_);
+    set_zero("tickets", counters, kBytes, stream);
   } catch (...) {
     give_back(stream, counters);
     throw;

@@ -22,8 +22,6 @@ class StreamAllocator;
 /// when a stream ends, a later one gets its counters.
 class TicketCounters {
  public:
-  static constexpr std::size_t kTickets = 1024;
-
   TicketCounters(Gpu& gpu, Device device, StreamAllocator& allocator)
       : gpu_(gpu), device_(device), allocator_(allocator) {}
   ~TicketCounters();
