@@ -95,14 +95,34 @@ bool fits(Matrix& m) {
          m.ld >= std::max<std::int64_t>(1, m.rows);
 }
 
-/// Sets every row of C to the bias.
-void copy_bias(const GemmArgs& args, Stream& stream) {
-  cuda::copy({.to = args.dtype,
-              .from = args.dtype,
-              .out = args.c,
-              .x = args.bias,
-              .loop = loop_over_result(args, 0, 0, 1)},
-             stream);
+/// True if cuBLAS adds the product to C: to its old elements, or to what begin() writes there.
+bool adds(const GemmArgs& args) {
+  return args.accumulate || args.bias != nullptr || args.epilogue == Epilogue::add;
+}
+
+/// True if the epilogue is part of the product, so that its results are rounded once less.
+bool includes_epilogue(const GemmArgs& args) {
+  return args.epilogue == Epilogue::add && size_of(args.dtype) == 2;
+}
+
+/// Writes to C what the product is added to: the bias in every row, and the matrix of the epilogue
+/// `add`.
+void begin(const GemmArgs& args, Stream& stream) {
+  const DType type = args.dtype;
+  const Loop of_bias = loop_over_result(args, 0, 0, 1),
+             of_other = loop_over_result(args, args.batch_c, args.ldc, 1);
+  if (args.epilogue != Epilogue::add) {
+    if (args.bias != nullptr)
+      cuda::copy({.to = type, .from = type, .out = args.c, .x = args.bias, .loop = of_bias},
+                 stream);
+  } else if (args.accumulate) {
+    cuda::binary({BinaryOp::add, type, args.c, args.c, args.other, 0, 1, of_other}, stream);
+  } else if (args.bias != nullptr) {
+    cuda::binary({BinaryOp::add, type, args.c, args.bias, args.other, 0, 1, of_bias}, stream);
+  } else {
+    cuda::copy({.to = type, .from = type, .out = args.c, .x = args.other, .loop = of_other},
+               stream);
+  }
 }
 
 /// The kernels of an epilogue's pass.
@@ -145,7 +165,8 @@ void set_gemm_engine(GemmEngine engine) {
 
 namespace {
 
-/// C = op(A) op(B) (+ bias, + C) by cuBLAS. Returns false if cuBLAS cannot compute it.
+/// C = op(A) op(B) (+ bias, + C, + the matrix of the epilogue `add`) by cuBLAS. Returns false if
+/// cuBLAS cannot compute it.
 bool multiply(const GemmArgs& args, Stream& stream) {
   const GemmEngine engine = gemm_engine();
   const Float32Precision precision = precision_for(args.k, float32_precision());
@@ -153,7 +174,7 @@ bool multiply(const GemmArgs& args, Stream& stream) {
       args.batch > std::numeric_limits<int>::max() ||
       (engine == GemmEngine::automatic && is_tiny(args)))
     return false;
-  if (args.batch > 1 && args.bias != nullptr && args.batch_c == 0) return false;
+  if (args.batch > 1 && args.batch_c == 0 && adds(args) && !args.accumulate) return false;
   // A row-major [rows, columns] matrix is a column-major [columns, rows] one. So the first operand
   // is B, and the transposed C that cuBLAS writes is row-major C.
   Matrix first{args.b, args.tb ? args.k : args.n, args.tb ? args.n : args.k, args.ldb, args.batch_b,
@@ -166,7 +187,7 @@ bool multiply(const GemmArgs& args, Stream& stream) {
 
   const Functions& f = library();
   const Device device = stream.device();
-  if (args.bias != nullptr) copy_bias(args, stream);
+  begin(args, stream);
   const Scratch workspace(f.workspace_bytes, stream);
   const LaunchScope scope("matmul", stream);
   Context& own = context_of(device);
@@ -196,9 +217,8 @@ bool multiply(const GemmArgs& args, Stream& stream) {
   };
   const auto small = [](std::int64_t v) { return static_cast<int>(v); };
   const int m = small(args.n), n = small(args.m), k = small(args.k), batch = small(args.batch);
-  const bool adds = args.accumulate || args.bias != nullptr;
   const auto typed = [&]<class T>(cublas::GemmStridedBatched<T>* function, const char* name) {
-    const T alpha = 1, beta = adds ? T{1} : T{0};
+    const T alpha = 1, beta = adds(args) ? T{1} : T{0};
     check(function(own.handle, operation(first), operation(second), m, n, k, &alpha,
                    static_cast<const T*>(first.data), small(first.ld), first.batch,
                    static_cast<const T*>(second.data), small(second.ld), second.batch, &beta,
@@ -214,7 +234,7 @@ bool multiply(const GemmArgs& args, Stream& stream) {
     const int type = tf32                           ? cublas::kFloat32
                      : args.dtype == DType::float16 ? cublas::kFloat16
                                                     : cublas::kBfloat16;
-    const float alpha = 1, beta = adds ? 1.0f : 0.0f;
+    const float alpha = 1, beta = adds(args) ? 1.0f : 0.0f;
     check(
         f.gemm_ex(own.handle, operation(first), operation(second), m, n, k, &alpha, first.data,
                   type, small(first.ld), first.batch, second.data, type, small(second.ld),
@@ -228,9 +248,10 @@ bool multiply(const GemmArgs& args, Stream& stream) {
 }  // namespace
 
 bool cublas_gemm(const GemmArgs& args, Stream& stream) {
-  if (!multiply(without_epilogue(args), stream)) return false;
+  const bool whole = includes_epilogue(args);
+  if (!multiply(whole ? args : without_epilogue(args), stream)) return false;
   if (args.sum_a != nullptr) cuda::reduce(row_sums_of_a(args), stream);
-  run_epilogue(args, Kernels{stream});
+  if (!whole) run_epilogue(args, Kernels{stream});
   return true;
 }
 

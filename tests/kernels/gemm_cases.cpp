@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "kernels/gemm_cases.hpp"
 
@@ -116,6 +117,15 @@ double finished(Epilogue epilogue, double z, double o) {
   }
   return kNaN;
 }
+/// True if only the sum of the epilogue `add` is rounded: of numbers that are narrower than sums.
+bool rounds_once(DType t, const Product& s) {
+  return s.epilogue == Epilogue::add && braid::size_of(t) == 2;
+}
+/// cuBLAS gets bias + o, or C + o, in C, where it is rounded.
+bool by_cublas(const Product& s) {
+  const char* const engine = std::getenv("BRAID_GEMM");
+  return s.by == nullptr && engine != nullptr && std::string(engine) == "cublas";
+}
 double finished_error(Epilogue epilogue, double z, double o, double error, double u) {
   constexpr double kSlope = 1.13;  // the largest of gelu
   switch (epilogue) {
@@ -151,12 +161,16 @@ void check(DType t, const Product& s) {
         const auto [sum, size] =
             reference::add_products(start, all_a.data() + (s.k > 0 ? s.at_a(q, i, 0) : 0), step_a,
                                     all_b.data() + (s.k > 0 ? s.at_b(q, 0, j) : 0), step_b, s.k);
+        const double o = other_before[at];
+        const double rounded_first = !rounds_once(t, s)           ? sum
+                                     : by_cublas(s) && start != 0 ? start + o
+                                                                  : 0;
         const double bound = braid::is_floating(t)
                                  ? ((static_cast<double>(s.k) + 2) * unit(t) + s.rounded) * size +
-                                       1.001 * unit_of(t) * std::fabs(sum) +
+                                       1.001 * unit_of(t) * std::fabs(rounded_first) +
                                        (t == DType::float16 ? 0x1p-25 : 0)
                                  : 0;
-        const double o = other_before[at], want = finished(s.epilogue, sum, o),
+        const double want = finished(s.epilogue, sum, o),
                      last = braid::is_floating(t) ? 1.001 * unit_of(t) * std::fabs(want) : 0;
         wrong += !(std::fabs(x.c[at] - want) <=
                    (s.epilogue <= Epilogue::relu
@@ -184,6 +198,7 @@ void check_apart(DType t, const Product& s, const std::function<void(Operands&)>
   plain.epilogue = Epilogue::none, plain.kept = false;
   Operands together(t, s), apart(t, plain);
   change(together), change(apart);
+  const Buffer before = together.c;
   together.run(), apart.run();
   const bool gelu = s.epilogue > Epilogue::relu && s.epilogue != Epilogue::add &&
                     s.epilogue != Epilogue::relu_backward;
@@ -198,7 +213,14 @@ void check_apart(DType t, const Product& s, const std::function<void(Operands&)>
         const double z = apart.c[at], o = apart.other[at], got = together.c[at],
                      want = finished(s.epilogue, z, o);
         if (s.kept) wrong += !same(together.other[at], z);
-        if (!gelu) {
+        if (rounds_once(t, s) && std::isfinite(want)) {
+          const double start = s.accumulate ? before[at]
+                               : s.bias     ? together.bias[j]
+                                            : 0,
+                       first = std::fabs(z) + (by_cublas(s) ? std::fabs(start + o) : 0);
+          wrong +=
+              !(std::fabs(got - want) <= 1.001 * unit_of(t) * (first + std::fabs(want)) + 0x1p-20);
+        } else if (!gelu) {
           wrong += !same(got, rounded(t, want));
         } else if (std::isfinite(want)) {
           const double last = 1.001 * unit_of(t) * std::fabs(want) + 0x1p-25;

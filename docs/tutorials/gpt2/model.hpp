@@ -38,7 +38,14 @@ struct Cache {
   [[nodiscard]] std::int64_t tokens() const { return blocks.empty() ? 0 : blocks[0].first.size(2); }
 };
 
-/// Causal self-attention.
+/// Returns x + dropout(layer(y), p), the end of a part of a block. Without dropout it is one op,
+/// which rounds once.
+inline Tensor add_layer(const Tensor& x, const nn::Linear& layer, const Tensor& y, double p) {
+  if (p > 0) return x + braid::dropout(layer(y), p, true);
+  return linear_add(y, layer.weight, layer.bias, x);
+}
+
+/// x + causal self-attention of the normalised x, y.
 struct Attention : nn::Module {
   nn::Linear c_attn, c_proj;
   std::int64_t heads;
@@ -49,12 +56,13 @@ struct Attention : nn::Module {
         heads(c.heads),
         dropout(c.dropout) {}
 
-  Tensor operator()(const Tensor& x) const {
-    return c_proj(packed_attention(parts_of(x), {}, training ? dropout : 0, true).flatten(2));
+  Tensor operator()(const Tensor& x, const Tensor& y) const {
+    const double p = training ? dropout : 0;
+    return add_layer(x, c_proj, packed_attention(parts_of(y), {}, p, true).flatten(2), p);
   }
-  /// The same, where x follows the tokens of the cache, which gets the keys and values of x.
-  Tensor operator()(const Tensor& x, std::pair<Tensor, Tensor>& cache) const {
-    const Tensor parts = parts_of(x).permute({2, 0, 3, 1, 4}), &q = parts[0];
+  /// The same, where x follows the tokens of the cache, which gets its keys and values.
+  Tensor operator()(const Tensor& x, const Tensor& y, std::pair<Tensor, Tensor>& cache) const {
+    const Tensor parts = parts_of(y).permute({2, 0, 3, 1, 4}), &q = parts[0];
     auto& [keys, values] = cache;
     const std::int64_t before = keys.defined() ? keys.size(2) : 0, n = x.size(1);
     keys = before == 0 ? parts[1] : cat({keys, parts[1]}, 2);
@@ -63,8 +71,8 @@ struct Attention : nn::Module {
     Tensor seen;
     if (before > 0 && n > 1)
       seen = ones({n, before + n}, {.device = x.device(), .dtype = DType::bool_}).tril(before);
-    const Tensor y = scaled_dot_product_attention(q, keys, values, seen, 0, before == 0);
-    return c_proj(y.transpose(1, 2).flatten(2));
+    const Tensor heads_of = scaled_dot_product_attention(q, keys, values, seen, 0, before == 0);
+    return add_layer(x, c_proj, heads_of.transpose(1, 2).flatten(2), 0);
   }
   BRAID_FIELDS(c_attn, c_proj)
 
@@ -75,12 +83,15 @@ struct Attention : nn::Module {
   }
 };
 
-/// The feed-forward network of a block.
+/// x + a feed-forward network of the normalised x, y.
 struct Mlp : nn::Module {
   nn::Linear c_fc, c_proj;
-  explicit Mlp(const Config& c) : c_fc(c.width, 4 * c.width), c_proj(4 * c.width, c.width) {}
-  Tensor operator()(const Tensor& x) const {
-    return c_proj(linear_gelu(x, c_fc.weight, c_fc.bias, "tanh"));
+  double dropout;
+  explicit Mlp(const Config& c)
+      : c_fc(c.width, 4 * c.width), c_proj(4 * c.width, c.width), dropout(c.dropout) {}
+  Tensor operator()(const Tensor& x, const Tensor& y) const {
+    return add_layer(x, c_proj, linear_gelu(y, c_fc.weight, c_fc.bias, "tanh"),
+                     training ? dropout : 0);
   }
   BRAID_FIELDS(c_fc, c_proj)
 };
@@ -91,18 +102,17 @@ struct Block : nn::Module {
   Attention attn;
   nn::LayerNorm ln_2;
   Mlp mlp;
-  double p;
-  explicit Block(const Config& c) : ln_1(c.width), attn(c), ln_2(c.width), mlp(c), p(c.dropout) {}
+  explicit Block(const Config& c) : ln_1(c.width), attn(c), ln_2(c.width), mlp(c) {}
 
-  Tensor operator()(const Tensor& x) const { return with_mlp(x + drop(attn(ln_1(x)))); }
+  Tensor operator()(const Tensor& x) const {
+    const Tensor h = attn(x, ln_1(x));
+    return mlp(h, ln_2(h));
+  }
   Tensor operator()(const Tensor& x, std::pair<Tensor, Tensor>& cache) const {
-    return with_mlp(x + attn(ln_1(x), cache));
+    const Tensor h = attn(x, ln_1(x), cache);
+    return mlp(h, ln_2(h));
   }
   BRAID_FIELDS(ln_1, attn, ln_2, mlp)
-
- private:
-  [[nodiscard]] Tensor drop(const Tensor& x) const { return p > 0 ? dropout(x, p, training) : x; }
-  [[nodiscard]] Tensor with_mlp(const Tensor& x) const { return x + drop(mlp(ln_2(x))); }
 };
 
 /// GPT-2. There is no weight for the head: it is that of the token embedding.

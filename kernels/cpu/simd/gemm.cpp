@@ -171,7 +171,9 @@ void gemm(const GemmArgs& args, Stream& stream) {
     empty.a = empty.b = args.c;
     return gemm(empty, stream);
   }
-  if (args.epilogue > Epilogue::relu) {  // the others take a pass of their own
+  // only `add` has to see sums of 16-bit types before they are rounded
+  const bool adds = args.epilogue == Epilogue::add && size_of(args.dtype) == 2;
+  if (args.epilogue > Epilogue::relu && !adds) {  // the others take a pass of their own
     gemm(without_epilogue(args), stream);
     return run_epilogue(args, Kernels{stream});
   }

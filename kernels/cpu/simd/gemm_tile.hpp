@@ -63,24 +63,31 @@ template <class T> BRAID_INLINE void dot_tile(const GemmArgs& args, const GemmTi
                           bias, args.accumulate});
 }
 
-/// Adds bias and the old C to the float sums of a 16-bit product and rounds once.
+/// Adds bias, the old C and the matrix of the epilogue `add` to the float sums of a 16-bit product
+/// and rounds once.
 template <class E>
 void narrow_tile(const float* sums, const GemmArgs& args, const GemmTile& tile,
                  const TileOperands<typename E::T>& at) {
+  using T = typename E::T;
+  const T* other = args.epilogue == Epilogue::add
+                       ? static_cast<const T*>(args.other) + (at.c - static_cast<T*>(args.c))
+                       : nullptr;
   for (std::int64_t i = 0; i < tile.m; ++i, sums += tile.n) {
-    typename E::T* row = at.c + i * args.ldc;
+    T* row = at.c + i * args.ldc;
     for (std::int64_t j = 0; j < tile.n; j += E::kLanes) {
       const bool full = tile.n - j >= E::kLanes;
       const int count = full ? E::kLanes : static_cast<int>(tile.n - j);
       VF sum = full ? load<VF>(sums + j) : load_first<VF>(sums + j, count);
       if (at.bias) sum += full ? E::load(at.bias + j) : E::load_first(at.bias + j, count);
       if (args.accumulate) sum += full ? E::load(row + j) : E::load_first(row + j, count);
+      if (other) sum += full ? E::load(other + j) : E::load_first(other + j, count);
       if (full) {
         E::store(row + j, sum);
       } else {
         E::store_first(row + j, sum, count);
       }
     }
+    if (other) other += args.ldc;
   }
 }
 

@@ -4,8 +4,27 @@
 #include "cuda/device/activation_math.cuh"
 
 // What a product does with its results, on the GPU. It takes results that are rounded to the dtype,
-// so that the bits are those of two ops.
+// so that the bits are those of two ops. Only `add` is of sums that are not: see gemm.cuh.
 namespace braid::cuda {
+
+/// Loads N neighbouring elements: in one access if `pack`, else the first `count` one by one.
+template <int N, class T>
+BRAID_DEVICE void load_some(Pack<T, N>& to, const T* from, bool pack, std::int64_t count) {
+  if (pack) to = load_pack<N>(from);
+  else
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      if (i < count) to.v[i] = from[i];
+}
+/// Stores them in the same way.
+template <int N, class T>
+BRAID_DEVICE void store_some(T* to, const Pack<T, N>& from, bool pack, std::int64_t count) {
+  if (pack) store_pack(to, from);
+  else
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      if (i < count) to[i] = from.v[i];
+}
 
 /// Returns the epilogue of an element z; `other` is the element of GemmArgs::other at its place.
 /// Without relu, which is applied before z is rounded: see finish().
@@ -48,17 +67,9 @@ BRAID_DEVICE void apply_epilogue(Epilogue epilogue, typename E::T (&z)[N], typen
   if (is_gelu(epilogue)) {
 #pragma unroll
     for (int i = 0; i < N; ++i) of.v[i] = z[i];
-    if (other != nullptr && pack) store_pack(other, of);  // saved: a pack
-    else if (other != nullptr)
-#pragma unroll
-      for (int i = 0; i < N; ++i)
-        if (i < count) other[i] = z[i];  // saved: elements
-  } else if (pack) {
-    of = load_pack<N>(other);
+    if (other != nullptr) store_some(other, of, pack, count);
   } else {
-#pragma unroll
-    for (int i = 0; i < N; ++i)
-      if (i < count) of.v[i] = other[i];
+    load_some(of, other, pack, count);
   }
 #pragma unroll
   for (int i = 0; i < N; ++i) z[i] = with_epilogue<E>(epilogue, z[i], of.v[i]);

@@ -78,13 +78,20 @@ BRAID_DEVICE void read_fours(A (&to)[N], const A* row, int at, int turn) {
   }
 }
 
-/// Finishes a sum: adds the bias or the old element, then applies relu. Rounds once.
+/// Returns a sum with the bias or the old element added, not yet rounded.
+template <class E>
+BRAID_DEVICE typename E::A complete(const GemmParams<E>& p, typename E::A sum,
+                                    const typename E::T* c, const typename E::T* bias) {
+  if (p.accumulate) return sum + E::load(*c);
+  return bias == nullptr ? sum : sum + E::load(*bias);
+}
+
+/// Finishes a sum: completes it, then applies relu. Rounds once.
 template <class E>
 BRAID_DEVICE typename E::T finish(const GemmParams<E>& p, typename E::A sum, const typename E::T* c,
                                   const typename E::T* bias) {
   using A = typename E::A;
-  if (p.accumulate) sum += E::load(*c);
-  else if (bias != nullptr) sum += E::load(*bias);
+  sum = complete<E>(p, sum, c, bias);
   if constexpr (E::kFloating) {
     if (p.epilogue == Epilogue::relu && sum <= A(0)) sum = A(0);  // a NaN stays
   } else {
@@ -111,42 +118,48 @@ BRAID_DEVICE void store_four(const GemmParams<E>& p, typename E::T* c, const typ
   }
 }
 
-/// Applies the epilogue to four results and stores them. pack: in one access.
-template <class E>
-BRAID_DEVICE void complete_four(const GemmParams<E>& p, typename E::T* c,
-                                Pack<typename E::T, 4> four, bool pack, std::int64_t count) {
-  apply_epilogue<E>(p.epilogue, four.v, p.other_at(c), pack, count);
-  if (pack) store_pack(c, four);
-  else
+/// Finishes N neighbouring sums with any epilogue and stores them. pack: in one access; else the
+/// first `count` one by one. The epilogue `add` rounds once.
+template <int N, class E>
+BRAID_DEVICE void finish_with_epilogue(const GemmParams<E>& p, typename E::T* c,
+                                       const typename E::A* sum, const typename E::T* bias,
+                                       bool pack, std::int64_t count) {
+  typename E::T* const other = p.other_at(c);
+  Pack<typename E::T, N> to{};
+  if (p.epilogue == Epilogue::add) {
+    load_some(to, other, pack, count);
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      if (i < count) c[i] = four.v[i];
+    for (int i = 0; i < N; ++i)
+      if (i < count)
+        to.v[i] = E::store(complete<E>(p, sum[i], c + i, bias == nullptr ? nullptr : bias + i) +
+                           E::load(to.v[i]));
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      if (i < count) to.v[i] = finish<E>(p, sum[i], c + i, bias == nullptr ? nullptr : bias + i);
+    if (p.has_epilogue()) apply_epilogue<E>(p.epilogue, to.v, other, pack, count);
+  }
+  store_some(c, to, pack, count);
 }
 
 /// store_four with any epilogue.
 template <class E>
 BRAID_DEVICE void finish_four(const GemmParams<E>& p, typename E::T* c, const typename E::A* sum,
                               const typename E::T* bias, std::int64_t count) {
-  if (!p.has_epilogue()) return store_four<E>(p, c, sum, bias, count);
-  const bool pack = p.packs_c && count >= 4;
-  Pack<typename E::T, 4> four{};
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    if (i < count) four.v[i] = finish<E>(p, sum[i], c + i, bias == nullptr ? nullptr : bias + i);
-  complete_four<E>(p, c, four, pack, count);
+  if (p.has_epilogue()) finish_with_epilogue<4, E>(p, c, sum, bias, p.packs_c && count >= 4, count);
+  else store_four<E>(p, c, sum, bias, count);
 }
 
-/// Applies the epilogue to four results that this thread has stored.
+/// Applies the epilogue to four results that this thread has stored. They are not narrower than
+/// their sums, which `add` would have to round once.
 template <class E>
 BRAID_DEVICE void finish_in_place(const GemmParams<E>& p, typename E::T* c, std::int64_t count) {
+  static_assert(sizeof(typename E::T) == sizeof(typename E::A));
   const bool pack = p.packs_c && count >= 4;
   Pack<typename E::T, 4> four{};
-  if (pack) four = load_pack<4>(c);
-  else
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      if (i < count) four.v[i] = c[i];
-  complete_four<E>(p, c, four, pack, count);
+  load_some(four, c, pack, count);
+  apply_epilogue<E>(p.epilogue, four.v, p.other_at(c), pack, count);
+  store_some(c, four, pack, count);
 }
 
 /// Stores four sums over a part of k.

@@ -28,9 +28,7 @@ template <class E, bool ta, bool tb> BRAID_DEVICE void gemm_tiny_block(const Gem
         for (int step = 0; step < k; ++step, a += a_step, b += b_step)
           sum += E::load(*a) * E::load(*b);
         typename E::T* const c = p.c + matrix * p.batch_c + i * p.ldc + j;
-        typename E::T one[1] = {finish<E>(p, sum, c, p.bias == nullptr ? nullptr : p.bias + j)};
-        if (p.has_epilogue()) apply_epilogue<E>(p.epilogue, one, p.other_at(c), true, 1);
-        *c = one[0];
+        finish_with_epilogue<1, E>(p, c, &sum, p.bias == nullptr ? nullptr : p.bias + j, true, 1);
       } else if constexpr (E::kFloating) {
         const int i = e - elements;
         RowSum<A> sum{};
@@ -90,9 +88,7 @@ BRAID_DEVICE void join_elements(const GemmParams<E>& p, std::int64_t e, const Di
   if constexpr (Width == 4) {
     finish_four<E>(p, c, sum.v, bias, 4);
   } else {
-    typename E::T one[1] = {finish<E>(p, sum.v[0], c, bias)};
-    if (p.has_epilogue()) apply_epilogue<E>(p.epilogue, one, p.other_at(c), true, 1);
-    *c = one[0];
+    finish_with_epilogue<1, E>(p, c, sum.v, bias, true, 1);
   }
 }
 

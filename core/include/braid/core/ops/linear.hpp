@@ -31,7 +31,8 @@ namespace braid {
                                  std::string_view approximate = "none");
 
 /// Returns linear(x, weight, bias) + residual, as at the end of a residual block, as one op: one
-/// pass where Braid's own kernels compute it on CUDA. bias may be undefined.
+/// pass where Braid's own kernels compute it on CUDA. bias may be undefined. float16 and bfloat16
+/// are rounded once, where linear and + round twice; cuBLAS also rounds bias + residual.
 ///
 ///     const Tensor h = linear_add(y, w, bias, x);  // x + linear(y, w, bias)
 ///

@@ -7,7 +7,8 @@
 namespace braid {
 
 /// What a product does with its result z, after z is rounded to the dtype. o is an element of
-/// GemmArgs::other.
+/// GemmArgs::other. `add` of 16-bit types rounds only the sum, as far as the engine can: cuBLAS has
+/// no other matrix, so that bias + o is rounded too.
 enum class Epilogue : std::uint8_t {
   none,
   relu,                // max(z, 0)
