@@ -50,8 +50,10 @@ double work_of(const GemmArgs& args) {
   return static_cast<double>(args.m) * static_cast<double>(args.n) * static_cast<double>(args.k);
 }
 
+bool has_16_bits(DType t) { return t == DType::float16 || t == DType::bfloat16; }
+
 GemmWay choose_way(const GemmArgs& args) {
-  if (args.dtype == DType::float16 || args.dtype == DType::bfloat16) return GemmWay::packed;
+  if (has_16_bits(args.dtype)) return GemmWay::packed;
   if (args.dtype != DType::float32 && args.dtype != DType::float64) return GemmWay::direct;
   if (args.k == 0) return GemmWay::direct;
   const bool small = work_of(args) <= kSmallWork;
@@ -172,7 +174,7 @@ void gemm(const GemmArgs& args, Stream& stream) {
     return gemm(empty, stream);
   }
   // only `add` has to see sums of 16-bit types before they are rounded
-  const bool adds = args.epilogue == Epilogue::add && size_of(args.dtype) == 2;
+  const bool adds = args.epilogue == Epilogue::add && has_16_bits(args.dtype);
   if (args.epilogue > Epilogue::relu && !adds) {  // the others take a pass of their own
     gemm(without_epilogue(args), stream);
     return run_epilogue(args, Kernels{stream});
