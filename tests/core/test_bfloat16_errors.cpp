@@ -109,15 +109,15 @@ TEST_CASE("bfloat16: no further from float64 than PyTorch's", "[bfloat16]") {
   struct Compared {
     const char* name;
     const Row& pytorch;
-    double most_of_few, most_of_part;  // of kFew draws, and of a part of them
+    double most_of_few, most_of_part;  // of kFew draws; of a part of them, which is mostly chance
     std::function<Case(int)> at;
   };
   const Compared list[] = {
-      {"attention", kAttention, 1.0001, 1.05, [](int r) { return attention(false, r); }},
-      {"causal attention", kCausal, 1.0001, 1.05, [](int r) { return attention(true, r); }},
+      {"attention", kAttention, 1.0001, 1.1, [](int r) { return attention(false, r); }},
+      {"causal attention", kCausal, 1.0001, 1.1, [](int r) { return attention(true, r); }},
       {"linear", kLinear, 1.0001, 1.05, linear_layer},
-      {"a block", kBlock, 1.03, 1.1, [](int r) { return gpt_block(r, true); }},
-      {"a block of PyTorch's ops", kBlock, 1.03, 1.15, [](int r) { return gpt_block(r, false); }}};
+      {"a block", kBlock, 1.03, 1.5, [](int r) { return gpt_block(r, true); }},
+      {"a block of PyTorch's ops", kBlock, 1.03, 1.5, [](int r) { return gpt_block(r, false); }}};
   const bool many = !emulated();
   for (const Compared& compared : list) {
     const std::size_t count = compared.pytorch.size();
