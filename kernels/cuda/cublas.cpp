@@ -102,27 +102,21 @@ bool adds(const GemmArgs& args) {
 
 /// True if the epilogue is part of the product, so that its results are rounded once less.
 bool includes_epilogue(const GemmArgs& args) {
-  return args.epilogue == Epilogue::add && size_of(args.dtype) == 2;
+  return args.epilogue == Epilogue::add && !args.accumulate && size_of(args.dtype) == 2;
 }
 
 /// Writes to C what the product is added to: the bias in every row, and the matrix of the epilogue
 /// `add`.
 void begin(const GemmArgs& args, Stream& stream) {
   const DType type = args.dtype;
-  const Loop of_bias = loop_over_result(args, 0, 0, 1),
-             of_other = loop_over_result(args, args.batch_c, args.ldc, 1);
-  if (args.epilogue != Epilogue::add) {
-    if (args.bias != nullptr)
-      cuda::copy({.to = type, .from = type, .out = args.c, .x = args.bias, .loop = of_bias},
-                 stream);
-  } else if (args.accumulate) {
-    cuda::binary({BinaryOp::add, type, args.c, args.c, args.other, 0, 1, of_other}, stream);
-  } else if (args.bias != nullptr) {
+  const Loop of_bias = loop_over_result(args, 0, 0, 1);
+  const bool adds_other = args.epilogue == Epilogue::add;
+  if (adds_other && args.bias != nullptr)
     cuda::binary({BinaryOp::add, type, args.c, args.bias, args.other, 0, 1, of_bias}, stream);
-  } else {
-    cuda::copy({.to = type, .from = type, .out = args.c, .x = args.other, .loop = of_other},
+  else if (adds_other)
+    cuda::copy({type, type, args.c, args.other, loop_over_result(args, args.batch_c, args.ldc, 1)},
                stream);
-  }
+  else if (args.bias != nullptr) cuda::copy({type, type, args.c, args.bias, of_bias}, stream);
 }
 
 /// The kernels of an epilogue's pass.

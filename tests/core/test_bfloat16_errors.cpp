@@ -9,34 +9,22 @@
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/linear.hpp>
 #include <braid/core/ops/norm.hpp>
+#include <braid/core/safetensors.hpp>
 
 #include "shorthand.hpp"
+#include "support/tests_dir.hpp"
 
 namespace braid::test::on_device {
 namespace {
 
-struct Errors {
-  double few, many;  // root mean squares, of kFew draws and of kMany
-  double largest;
-};
-using Row = std::vector<Errors>;  // of the result, then of the gradient of each input
-// Printed by tests/goldens/make_bfloat16_errors.py, of PyTorch 2.15.0.
-const Row kAttention{{0.00172703, 0.00172391, 0.00600734},
-                     {0.00466606, 0.00463317, 0.0281052},
-                     {0.00226925, 0.00227321, 0.0230243},
-                     {0.00250424, 0.00249881, 0.0194281}},
-    kCausal{{0.00171716, 0.00171784, 0.00596385},
-            {0.00489477, 0.00491818, 0.0323836},
-            {0.00315937, 0.00327037, 0.0514445},
-            {0.00365345, 0.0036701, 0.0585204}},
-    kLinear{{0.151816, 0.151623, 0.5},
-            {0.0122096, 0.0121393, 0.0625},
-            {0.0105767, 0.0105877, 0.0622559},
-            {0.00466543, 0.00468103, 0.015625}},
-    kBlock{{0.0229642, 0.0229902, 0.378531}, {0.108423, 0.102927, 1.906},
-           {0.222896, 0.2155, 3.00536},      {0.263467, 0.265744, 1.56956},
-           {0.0321409, 0.0329119, 0.313036}, {0.053181, 0.0539247, 0.437647}};
-constexpr int kFew = 16, kMany = 160;
+/// The errors of PyTorch's bfloat16, [draw, result], which goldens/make_bfloat16_errors.py wrote.
+Tensor golden(const std::string& name) {
+  static const Safetensors errors =
+      load_safetensors(tests_dir() + "/goldens/bfloat16_errors.safetensors");
+  return errors.at(name);
+}
+/// How many draws are compared. On emulated devices, where one takes seconds, there are few.
+int draws_here() { return emulated() ? 16 : static_cast<int>(golden("linear.rms").size(0)); }
 
 /// The script's inputs, which bfloat16 represents exactly.
 Tensor numbers(const Shape& shape, std::int64_t seed) {
@@ -103,49 +91,53 @@ std::vector<Tensor> results(const Case& c, DType dtype) {
 }  // namespace
 
 // The error of a sum of roundings is the same for PyTorch and for Braid, but which of two right
-// roundings of one draw is closer is chance: more draws, less chance. On emulated devices, where
-// one draw takes seconds, there are few.
+// roundings of one draw is closer is chance: more draws, less chance.
 TEST_CASE("bfloat16: no further from float64 than PyTorch's", "[bfloat16]") {
   struct Compared {
-    const char* name;
-    const Row& pytorch;
-    double most_of_few, most_of_part;  // of kFew draws; of a part of them, which is mostly chance
+    const char *name, *pytorch;
+    double most_of_few, most_of_part;  // on emulated devices: of all their draws, of a part
     std::function<Case(int)> at;
   };
   const Compared list[] = {
-      {"attention", kAttention, 1.0001, 1.1, [](int r) { return attention(false, r); }},
-      {"causal attention", kCausal, 1.0001, 1.1, [](int r) { return attention(true, r); }},
-      {"linear", kLinear, 1.0001, 1.05, linear_layer},
-      {"a block", kBlock, 1.03, 1.5, [](int r) { return gpt_block(r, true); }},
-      {"a block of PyTorch's ops", kBlock, 1.03, 1.5, [](int r) { return gpt_block(r, false); }}};
-  const bool many = !emulated();
+      {"attention", "attention", 1.0001, 1.05, [](int r) { return attention(false, r); }},
+      {"causal attention", "causal attention", 1.0001, 1.05,
+       [](int r) { return attention(true, r); }},
+      {"linear", "linear", 1.0001, 1.05, linear_layer},
+      {"a block", "block", 1.03, 1.1, [](int r) { return gpt_block(r, true); }},
+      {"a block of PyTorch's ops", "block", 1.03, 1.1, [](int r) { return gpt_block(r, false); }}};
   for (const Compared& compared : list) {
-    const std::size_t count = compared.pytorch.size();
-    std::vector<double> squares(count, 0), largest(count, 0);
+    const std::string name = compared.pytorch;
+    const auto rms = golden(name + ".rms"), far = golden(name + ".largest");
+    const auto count = static_cast<std::size_t>(rms.size(1));
+    std::vector<double> ours(count, 0), theirs(count, 0), largest(count, 0), allowed(count, 0);
     int draws = 0;
-    for (int r = 0; r < (many ? kMany : kFew); ++r) {
-      if (!many && !in_part(static_cast<std::size_t>(r))) continue;
+    for (int r = 0; r < draws_here(); ++r) {
+      if (emulated() && !in_part(static_cast<std::size_t>(r))) continue;
       ++draws;
       const Case of_draw = compared.at(10 * r);
       const std::vector<Tensor> wide = results(of_draw, DType::float64),
                                 narrow = results(of_draw, DType::bfloat16);
       for (std::size_t k = 0; k < count; ++k) {
         const Tensor e = narrow[k] - wide[k];
-        squares[k] += mean(e * e).item<double>();
+        const auto at = [&](const Tensor& x) {
+          return x[r][static_cast<std::int64_t>(k)].item<double>();
+        };
+        ours[k] += mean(e * e).item<double>();
+        theirs[k] += at(rms) * at(rms);
         largest[k] = std::max(largest[k], max(abs(e)).item<double>());
+        allowed[k] = std::max(allowed[k], 1.3 * at(far));
       }
     }
     // 1, but for the order of sums
-    const double most = many            ? on_cpu() ? 1.0001 : 1.001
-                        : draws == kFew ? compared.most_of_few
-                                        : compared.most_of_part;
+    const double most = !emulated()             ? on_cpu() ? 1.0001 : 1.001
+                        : draws == draws_here() ? compared.most_of_few
+                                                : compared.most_of_part;
     std::string ratios;
     for (std::size_t k = 0; k < count; ++k) {
       INFO(compared.name << ", result " << k);
-      const Errors& theirs = compared.pytorch[k];
-      const double ratio = std::sqrt(squares[k] / draws) / (many ? theirs.many : theirs.few);
+      const double ratio = std::sqrt(ours[k] / theirs[k]);
       CHECK(ratio <= most);
-      CHECK(largest[k] <= 1.3 * theirs.largest);
+      CHECK(largest[k] <= allowed[k]);
       ratios += str(k > 0 ? ", " : "", ratio);
     }
     std::cout << "SHOWS: bfloat16 on " << here() << ", " << compared.name << ", " << draws

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Prints the errors of PyTorch's bfloat16 on the CPU against float64, as rows for
-tests/core/test_bfloat16_errors.cpp: for each case and result the root mean square error of FEW
-draws of the inputs together, that of ROUNDS draws, and the largest error. The inputs are the
-numbers of `numbers`, which bfloat16 represents exactly."""
+"""Writes goldens/bfloat16_errors.safetensors: the errors of PyTorch's bfloat16 on the CPU against
+float64, for tests/core/test_bfloat16_errors.cpp. For each case and each of DRAWS draws of its
+inputs it has the root mean square error of each result, and the largest error. The inputs are the
+numbers of `numbers`, which bfloat16 represents exactly. Run it with python -P: goldens/numpy would
+hide the package of that name."""
+import pathlib
+
 import torch
 import torch.nn.functional as F
+from safetensors.torch import save_file
 
 
-FEW, ROUNDS = 16, 160
+DRAWS = 160
 
 
 def numbers(shape, seed):
@@ -54,17 +58,19 @@ def results(inputs, dy, f, dtype):
 
 
 torch.set_num_threads(1)
-print("// PyTorch " + torch.__version__.split("+")[0])
+golden = {}
 for name, case in [("attention", lambda r: attention(False, r)),
                    ("causal attention", lambda r: attention(True, r)),
                    ("linear", linear), ("block", block)]:
-    errors = []  # of each round, for each result
-    for r in range(ROUNDS):
-        of_round = case(10 * r)
-        wide = results(*of_round, torch.float64)
-        narrow = results(*of_round, torch.bfloat16)
-        errors.append([b.double() - a for a, b in zip(wide, narrow)])
-    of_results = [torch.stack(list(e)) for e in zip(*errors)]
-    rows = ", ".join(f"{{{e[:FEW].square().mean().sqrt():.6g}, {e.square().mean().sqrt():.6g}, "
-                     f"{e.abs().max():.6g}}}" for e in of_results)
-    print(f'{{"{name}", {{{rows}}}}},')
+    rms, largest = [], []  # of each draw, for each result
+    for r in range(DRAWS):
+        of_draw = case(10 * r)
+        wide = results(*of_draw, torch.float64)
+        narrow = results(*of_draw, torch.bfloat16)
+        errors = [b.double() - a for a, b in zip(wide, narrow)]
+        rms.append(torch.stack([e.square().mean().sqrt() for e in errors]))
+        largest.append(torch.stack([e.abs().max() for e in errors]))
+    golden[name + ".rms"] = torch.stack(rms).detach()
+    golden[name + ".largest"] = torch.stack(largest).detach()
+folder = pathlib.Path(__file__).resolve().parent
+save_file(golden, folder / "bfloat16_errors.safetensors", {"pytorch": torch.__version__})

@@ -71,8 +71,8 @@ struct Attention : nn::Module {
     Tensor seen;
     if (before > 0 && n > 1)
       seen = ones({n, before + n}, {.device = x.device(), .dtype = DType::bool_}).tril(before);
-    const Tensor heads_of = scaled_dot_product_attention(q, keys, values, seen, 0, before == 0);
-    return add_layer(x, c_proj, heads_of.transpose(1, 2).flatten(2), 0);
+    const Tensor mixed = scaled_dot_product_attention(q, keys, values, seen, 0, before == 0);
+    return add_layer(x, c_proj, mixed.transpose(1, 2).flatten(2), 0);
   }
   BRAID_FIELDS(c_attn, c_proj)
 

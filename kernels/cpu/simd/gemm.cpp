@@ -50,6 +50,7 @@ double work_of(const GemmArgs& args) {
   return static_cast<double>(args.m) * static_cast<double>(args.n) * static_cast<double>(args.k);
 }
 
+// Not size_of: its table would be a symbol that the instruction sets share.
 bool has_16_bits(DType t) { return t == DType::float16 || t == DType::bfloat16; }
 
 GemmWay choose_way(const GemmArgs& args) {
