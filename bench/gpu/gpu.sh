@@ -13,12 +13,18 @@ rows=(ceilings G1 G1s G4 G5 G6 G6h G6s G7 G8 G8b G9 conv tf32 embedding clip G12
   captured)
 usage() {
   cat <<TEXT
-usage: ./dev gpu [--dry-run] [--only NAME,...] [--out FOLDER] [--seconds N] [--list]
+usage: ./dev gpu [--dry-run] [--only NAME,...] [--out FOLDER] [--seconds N] [--no-compile]
+                 [--list]
+       ./dev gpu --pack ARCHITECTURE
 
   --only     these steps or rows alone; table means all rows
   --out      where lines.txt, logs.tgz and the JSON file go (default: \$OUT, else build/gpu/out)
   --seconds  no step starts or goes on after that time (default 540, for machines that give ten
              minutes a command)
+  --no-compile  leaves out torch.compile, which can take longer than all rows together
+  --pack     builds for that architecture, such as 90a or 80, on this machine, which needs no GPU,
+             and packs the programs into build/gpu-ARCHITECTURE.tar.xz; unpacked in the source tree
+             on the other machine, they take the place of the step build
   --dry-run  every step on emulated devices, at tiny sizes: finds typos, measures nothing
 steps: ${steps[*]}
 rows:  ${rows[*]}
@@ -26,10 +32,12 @@ only when named: ${asked[*]}
 TEXT
 }
 
-dry=0 only="" out=${OUT:-build/gpu/out} seconds=540
+dry=0 compile=1 pack="" only="" out=${OUT:-build/gpu/out} seconds=540
 while (($# > 0)); do
   case $1 in
     --dry-run) dry=1 ;;
+    --no-compile) compile=0 ;;
+    --pack) pack=${2:?--pack needs an architecture} && shift ;;
     --only) only=${2:?--only needs names} && shift ;;
     --out) out=${2:?--out needs a folder} && shift ;;
     --seconds) seconds=${2:?--seconds needs a number} && shift ;;
@@ -101,15 +109,16 @@ exec "${@:5}"
 TEXT
   cat >"$fakes/ncu" <<'TEXT'
 #!/usr/bin/env bash
-[[ "$1 $2 $3 $4 $5 $6" == "--clock-control none --set full -c 3" && $7 == -k && $9 == -f ]] &&
-  [[ ${10} == -o && -x $(command -v "${12}") ]] || exit 1
-exec "${@:12}"
+[[ $1 == --import && $3 == --page && $4 == details ]] && exit 0
+[[ "$1 $2 $3 $4" == "--clock-control none --set full" && $5 == -k && $7 == -f ]] &&
+  [[ $8 == -o && -x $(command -v "${10}") ]] || exit 1
+exec "${@:10}"
 TEXT
   chmod +x "$fakes"/*
   PATH=$fakes:$PATH
   peers=${BRAID_PEERS:-build/peers-venv}
   [[ -z ${BRAID_PYTHON:-} && -x $peers/bin/python ]] && python=$peers/bin/python
-elif ! nvidia-smi -L 2>/dev/null | grep '^GPU' >/dev/null; then
+elif [[ -z $pack ]] && ! nvidia-smi -L 2>/dev/null | grep '^GPU' >/dev/null; then
   echo "SKIP(no GPU)  ./dev gpu needs a machine with an NVIDIA GPU; ./dev gpu --dry-run needs none"
   exit 0
 fi
@@ -147,21 +156,60 @@ run_program() {
   fi
 }
 
+# beside NAME SECONDS PROGRAM [arguments]: as run_program, but beside the other programs that are
+# started so. wait_for_programs prints their lines, in order. Emulated devices use all cores, so
+# there the programs run one after the other.
+started=()
+beside() {
+  if ((dry)); then
+    run_program "$@"
+  else
+    run_program "$@" >"$logs/$1.lines" 2>&1 &
+    started+=("$1")
+  fi
+}
+wait_for_programs() {
+  local name
+  wait
+  for name in "${started[@]}"; do
+    grep '^FAIL' "$logs/$name.lines" >/dev/null && failed=1
+    cat "$logs/$name.lines"
+    rm "$logs/$name.lines"
+  done
+  started=()
+}
+
 step_card() {
   local text
   text=$("$python" bench/gpu/card.py)
   if [[ -n $text ]]; then line PASS card "$text"; else line FAIL card "nvidia-smi names no GPU"; fi
 }
 
+# Configures and builds the programs of all steps for one architecture. Without Catch2 there are no
+# tests.
+targets=(braid_bench)
+with_tests=OFF
+if have_package catch2 || [[ -d $debs/usr/include/catch2 ]]; then
+  targets+=(braid_tests_{cuda,cuda_kernels,core,nn,parallel,simt_conformance})
+  with_tests=ON
+fi
+build_for() { # ARCHITECTURE SECONDS
+  local generator=(-G Ninja) arguments=("-DBRAID_BUILD_TESTS=$with_tests")
+  command -v ninja >/dev/null || generator=()
+  [[ -d $debs/usr ]] && arguments+=("-DCMAKE_PREFIX_PATH=$debs/usr")
+  arguments+=(
+    -DCMAKE_BUILD_TYPE=Release -DBRAID_CUDA=ON "-DBRAID_CUDA_ARCHITECTURES=$1-real"
+    -DBRAID_ONEDNN=OFF -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_BENCH=ON
+    -DBUILD_SHARED_LIBS=OFF -DBRAID_BUILD_DOCS=OFF
+  )
+  cmake -S . -B "$folder" "${generator[@]}" "${arguments[@]}" &&
+    timeout -k 5 "$2" cmake --build "$folder" --parallel "$jobs" --target "${targets[@]}" \
+      bench_ladder
+}
+
 step_build() {
   local log=$logs/build.log status=0 capability architecture=emulated
-  local targets=(braid_bench) generator=(-G Ninja) arguments=(-DBRAID_BUILD_TESTS=ON)
-  if have_package catch2 || [[ -d $debs/usr/include/catch2 ]]; then
-    targets+=(braid_tests_{cuda,cuda_kernels,core,nn,parallel,simt_conformance})
-  else
-    line "SKIP(no Catch2: bench/gpu/pack.sh brings it)" build.tests ""
-    arguments=(-DBRAID_BUILD_TESTS=OFF)
-  fi
+  [[ $with_tests == ON ]] || line "SKIP(no Catch2: bench/gpu/pack.sh brings it)" build.tests ""
   if ((dry)); then
     { configure simt && build simt "${targets[@]}"; } >"$log" 2>&1 || status=$?
   else
@@ -170,18 +218,7 @@ step_build() {
     capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
     architecture=${capability/./}
     [[ $architecture == 90 ]] && architecture=90a
-    command -v ninja >/dev/null || generator=()
-    [[ -d $debs/usr ]] && arguments+=("-DCMAKE_PREFIX_PATH=$debs/usr")
-    targets+=(bench_ladder)
-    arguments+=(
-      -DCMAKE_BUILD_TYPE=Release -DBRAID_CUDA=ON "-DBRAID_CUDA_ARCHITECTURES=$architecture-real"
-      -DBRAID_ONEDNN=OFF -DBRAID_GENERIC=ON -DBRAID_TEST_ISAS=generic -DBRAID_BUILD_BENCH=ON
-      -DBUILD_SHARED_LIBS=OFF -DBRAID_BUILD_DOCS=OFF
-    )
-    {
-      cmake -S . -B "$folder" "${generator[@]}" "${arguments[@]}" &&
-        timeout -k 5 "$(left)" cmake --build "$folder" --parallel "$jobs" --target "${targets[@]}"
-    } >"$log" 2>&1 || status=$?
+    build_for "$architecture" "$(left)" >"$log" 2>&1 || status=$?
   fi
   if ((status == 0)); then
     line PASS build "for $architecture, $jobs cores, ${#targets[@]} targets"
@@ -205,23 +242,32 @@ built() { # NAME: true if the tests were built
 step_tests() {
   local all=("") kernels=("") split=("") nn=("")
   local gemm="[gemm]~[names]" every="[every]" core="~[.]~[io]~[hostile]"
+  local i parts=6
   if ((dry)); then
+    parts=1
     all=("[availability]") kernels=("[where]") split=("[gather][errors]") nn=("[parameter]")
     gemm="gemm: nothing along k*" every="every kernel of the CPU*" core="[linear][relu]"
   fi
   built tests || return
-  run_program tests.cuda 240 "${group[@]}" "${with_cublas[@]}" "$(program cuda)" "${all[@]}"
-  run_program tests.kernels 240 "$(program cuda_kernels)" "${kernels[@]}"
-  run_program tests.every 240 "$(program cuda_kernels)" "$every"
-  run_program tests.core 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program core)" "$core"
-  run_program tests.nn 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program nn)" "${nn[@]}"
+  beside tests.cuda 240 "${group[@]}" "${with_cublas[@]}" "$(program cuda)" "${all[@]}"
+  beside tests.kernels 240 "$(program cuda_kernels)" "${kernels[@]}"
+  beside tests.every 240 "$(program cuda_kernels)" "$every"
+  # the largest program, in parts: a list of cases for each
+  "$(program core)" --list-test-names-only "$core" 2>"$logs/core.err" |
+    sed 's/,/\\,/g' | split -n "r/$parts" -d -a 1 - "$logs/core.cases."
+  for ((i = 0; i < parts; ++i)); do
+    beside "tests.core.$i" 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program core)" \
+      -f "$logs/core.cases.$i"
+  done
+  beside tests.nn 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program nn)" "${nn[@]}"
   if ((dry)) || [[ -n $cublas ]]; then
-    run_program tests.cublas 120 env BRAID_GEMM=cublas "${with_cublas[@]}" \
+    beside tests.cublas 120 env BRAID_GEMM=cublas "${with_cublas[@]}" \
       "$(program cuda_kernels)" "$gemm"
   else
     line "SKIP(no cuBLAS)" tests.cublas ""
   fi
-  run_program tests.parallel 240 "${group[@]}" "$(program parallel)" "${split[@]}"
+  beside tests.parallel 240 "${group[@]}" "$(program parallel)" "${split[@]}"
+  wait_for_programs
 }
 
 # Checks bit for bit that the GPU follows the emulation's rules for mma, ldmatrix, cp.async, votes,
@@ -275,10 +321,11 @@ step_sanitizer() {
     [[ $tool == memcheck ]] && limit=240 kernels="[kernels],[cuda_kernels]"
     ((dry)) && kernels="[where]"
     checked=(compute-sanitizer --tool "$tool" --error-exitcode 9)
-    run_program "sanitizer.$tool.conformance" 60 "${checked[@]}" "$conformance"
-    run_program "sanitizer.$tool.kernels" $limit env BRAID_CUDA_CACHE=0 "${checked[@]}" \
+    beside "sanitizer.$tool.conformance" 60 "${checked[@]}" "$conformance"
+    beside "sanitizer.$tool.kernels" $limit env BRAID_CUDA_CACHE=0 "${checked[@]}" \
       "$(program cuda_kernels)" "$kernels"
   done
+  wait_for_programs
 }
 
 # Times the three ladders of docs/guides/ladder.md.
@@ -300,19 +347,19 @@ step_ladder() {
   grep -vE '^ *$' "$logs/ladder.log" | sed 's/^/    /'
 }
 
-# Records Nsight Compute's counters of the product G1.nn.4096, three launches. The report can be
-# opened in ncu-ui on any machine. The clocks are not changed.
+# Records Nsight Compute's counters of the kernels of profiled.py. The report can be opened in ncu-ui
+# on any machine; the log has its text. The clocks are not changed.
 step_profile() {
-  local library=$folder/bench/gpu/libbraid_bench.so status=0 size=4096
-  ((dry)) && size=24
+  local library=$folder/bench/gpu/libbraid_bench.so status=0 size=()
+  ((dry)) && size=(--tiny)
   if ! command -v ncu >/dev/null; then
     line "SKIP(no ncu)" profile ""
   elif [[ ! -f $library ]]; then
     line "SKIP(not built: ./dev gpu --only build)" profile ""
   else
-    timeout -k 5 "$(left)" ncu --clock-control none --set full -c 3 \
-      -k "regex:linear|matmul|gemm" -f -o "$out/profile" \
-      "$(command -v "$python")" bench/gpu/one_product.py "$library" $size \
+    timeout -k 5 "$(left)" ncu --clock-control none --set full \
+      -k "regex:linear_|matmul|attention|layer_norm|conv_" -f -o "$out/profile" \
+      "$(command -v "$python")" bench/gpu/profiled.py "$library" "${size[@]}" \
       >"$logs/profile.log" 2>&1 </dev/null || status=$?
     if grep ERR_NVGPUCTRPERM "$logs/profile.log" >/dev/null; then
       line "SKIP(ncu is refused the counters here)" profile "$logs/profile.log"
@@ -321,6 +368,7 @@ step_profile() {
       tail -n 12 "$logs/profile.log" | sed 's/^/    /'
     else
       line PASS profile "$out/profile.ncu-rep"
+      ncu --import "$out/profile.ncu-rep" --page details >>"$logs/profile.log" 2>&1
     fi
   fi
 }
@@ -338,6 +386,7 @@ run_rows() {
     return
   fi
   ((dry)) && options+=(--dry-run)
+  ((compile)) || options+=(--no-compile)
   [[ -z $beside_torch && -n $cublas ]] && local -x "${with_cublas[@]}"
   PYTHONUNBUFFERED=1 timeout -k 5 "$(left)" \
     "$python" bench/gpu/table.py --library "$library" --rows "$1" "${options[@]}" \
@@ -370,6 +419,25 @@ done
 
 with_cublas=()
 [[ -n $cublas ]] && with_cublas=("LD_LIBRARY_PATH=$cublas${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
+
+# The programs of a build for another machine, without symbols, in one archive.
+pack_programs() {
+  local programs=("$folder/bench/bench_ladder" "$folder/bench/gpu/libbraid_bench.so") name stage
+  build_for "$pack" 36000 || return
+  for name in "${targets[@]:1}"; do
+    programs+=("$(find "$folder/tests" -name "$name" -type f -perm -u+x)")
+  done
+  stage=$(mktemp -d)
+  cp --parents "${programs[@]}" "$stage" && find "$stage" -type f -exec strip {} +
+  # All programs contain the same kernels. The dictionary of -9 is large enough to find them.
+  tar -C "$stage" -c build | xz -9 >"build/gpu-$pack.tar.xz"
+  rm -r "$stage"
+  du -h "build/gpu-$pack.tar.xz"
+}
+if [[ -n $pack ]]; then
+  pack_programs
+  exit
+fi
 
 {
   trap archive EXIT

@@ -55,23 +55,26 @@ class Clock:
         self.rounds, self.samples, self.sample_us = (1, 1, 0) if dry else (5, 6, 3000)
         self.most = 2000
 
-    def count(self, timer):
-        """Returns the number of runs for a sample of sufficient length. Also warms up."""
+    def plan(self, timer):
+        """Returns the number of runs for a sample of sufficient length, and of samples in a turn:
+        fewer if one run is longer than that. Also warms up."""
         timer(1)
         if self.dry:
-            return 1
+            return 1, 1
         us = max(timer(3), 0.05)
-        return max(1, min(self.most, round(self.sample_us / us)))
+        count = max(1, min(self.most, round(self.sample_us / us)))
+        return count, max(1, min(self.samples, round(self.samples * self.sample_us / us)))
 
     def interleave(self, timers):
         """Returns name → Series. Every round runs all timers forwards, then backwards, so that a
         drift of the machine affects all equally. A turn is the median of several samples."""
-        counts = {name: self.count(timer) for name, timer in timers.items()}
+        plans = {name: self.plan(timer) for name, timer in timers.items()}
         series = {name: Series() for name in timers}
         for _ in range(self.rounds):
             for name in [*timers, *reversed(timers)]:
-                samples = (timers[name](counts[name]) for _ in range(self.samples))
-                series[name].us.append(max(1e-4, statistics.median(samples)))
+                count, samples = plans[name]
+                us = statistics.median(timers[name](count) for _ in range(samples))
+                series[name].us.append(max(1e-4, us))
         return series
 
 

@@ -62,8 +62,8 @@ class Peer:
 
     COMPILE_MODE = "max-autotune-no-cudagraphs"
 
-    def __init__(self, dry):
-        self.dry, self.missing, self.name = dry, None, "none"
+    def __init__(self, dry, compiles):
+        self.dry, self.compiles, self.missing, self.name = dry, compiles, None, "none"
         try:
             import torch
         except ImportError:
@@ -170,13 +170,13 @@ class Peer:
             run()
         return lambda kept=run: captured.replay()  # the graph reads memory that `run` owns
 
-    def compiled(self, function, *arguments):
+    def compiled(self, function, *arguments, mode=COMPILE_MODE):
         """Applies torch.compile to a function for these shapes only, and calls it to compile it."""
         self.torch._dynamo.reset()  # else a second shape would get a dynamic-shape kernel
         if self.dry:
             fast = self.torch.compile(function, backend="eager", dynamic=False)
         else:
-            fast = self.torch.compile(function, dynamic=False, mode=self.COMPILE_MODE)
+            fast = self.torch.compile(function, dynamic=False, mode=mode)
         fast(*arguments)
         self.cuda.synchronize()
         return fast

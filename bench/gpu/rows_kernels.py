@@ -180,8 +180,11 @@ def g5(t):
                 continue
             timers["eager"] = t.peer.events(t.turns(views, layer))
             try:
-                fast = t.peer.compiled(layer, *views[0])
-                timers["compile"] = t.peer.events(t.turns(views, fast))
+                if t.peer.compiles:
+                    fast = t.peer.compiled(layer, *views[0])
+                    timers["compile"] = t.peer.events(t.turns(views, fast))
+                else:
+                    reason = "--no-compile"
             # Triton or its compiler may be missing, but not in a dry run
             except Exception as error:
                 if t.dry:

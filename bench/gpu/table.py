@@ -3,7 +3,7 @@
 Everything runs in one process.
 
     table.py --library libbraid_bench.so [--rows ceilings,G1] [--out FOLDER] [--results FOLDER]
-             [--seconds N] [--dry-run] [--list]
+             [--seconds N] [--no-compile] [--dry-run] [--list]
 """
 
 import argparse
@@ -92,6 +92,7 @@ def main():
     parser.add_argument("--out", default=".")
     parser.add_argument("--results", default=".")
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
@@ -109,7 +110,7 @@ def main():
     if found is None:
         print("FAIL  table  expected nvidia-smi to name a GPU, got none")
         return 1
-    peer = Peer(dry)  # before the library, which then finds PyTorch's cuBLAS
+    peer = Peer(dry, not options.no_compile)  # before the library, which then finds PyTorch's cuBLAS
     library = Library(options.library)
     table = Table(dry, found)
     if library.devices() < 1 or library.emulated != dry:

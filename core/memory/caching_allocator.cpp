@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "memory/sanitizers.hpp"
+#include "memory/thread_local.hpp"
 
 namespace braid {
 
@@ -110,7 +111,7 @@ struct AllocatorThreads {
 
 namespace {
 
-[[gnu::tls_model("initial-exec")]] constinit thread_local AllocatorThreads::Table* t_table =
+BRAID_FAST_THREAD_LOCAL constinit thread_local AllocatorThreads::Table* t_table =
     nullptr;
 constinit thread_local bool t_closed = false;
 

@@ -5,6 +5,7 @@
 #include <braid/core/ref.hpp>
 
 #include "memory/sanitizers.hpp"
+#include "memory/thread_local.hpp"
 
 // A pool for small host objects, which every op creates and destroys. Each thread keeps the objects
 // that it freed in lists by size. The lists have no constructor and no destructor, so they work
@@ -31,7 +32,7 @@ struct FreeList {
   std::uint32_t limit;  // 0 before the thread's first release and after its end, else kKept
 };
 
-[[gnu::tls_model("initial-exec")]] constinit thread_local FreeList t_lists[kClasses] = {};
+BRAID_FAST_THREAD_LOCAL constinit thread_local FreeList t_lists[kClasses] = {};
 constinit thread_local bool t_closed = false;
 
 struct ThreadEnd {

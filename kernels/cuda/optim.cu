@@ -8,7 +8,9 @@
 
 // Optimizer steps: parameters, gradients and state are read and written once.
 // Each optimizer is one functor of an element; the iteration is shared. The rarely used optimizers
-// share one kernel, which selects among them at run time.
+// share one kernel, which selects among them at run time. Every product is rounded (`multiply`): a
+// compiler that may fuse it with a sum does so in some kernels and not in others, and then a
+// recorded step has other bits.
 namespace braid::cuda {
 
 /// The state that a step reads and writes besides the parameters and the gradients.
@@ -89,7 +91,7 @@ template <class A> struct UsedGradient {
       : decay(static_cast<A>(weight_decay)), maximize(negated), with_decay(weight_decay != 0.0) {}
   BRAID_DEVICE A operator()(A gradient, A value) const {
     if (maximize) gradient = -gradient;
-    return with_decay ? gradient + decay * value : gradient;
+    return with_decay ? gradient + multiply(decay, value) : gradient;
   }
 };
 
@@ -111,10 +113,10 @@ template <class A> struct Sgd {
   BRAID_DEVICE void operator()(A& p, A g, A& m, A&, A&) const {
     A step = used(g, p);
     if (with_momentum) {
-      m = first ? step : multiply(momentum, m) + fresh * step;
-      step = nesterov ? step + momentum * m : m;
+      m = first ? step : multiply(momentum, m) + multiply(fresh, step);
+      step = nesterov ? step + multiply(momentum, m) : m;
     }
-    p -= lr * step;
+    p -= multiply(lr, step);
   }
 };
 
@@ -136,13 +138,11 @@ template <class A> struct Adam {
   BRAID_HOST_DEVICE StepState state() const { return {true, true, true, amsgrad}; }
   BRAID_DEVICE void operator()(A& p, A g, A& m, A& v, A& s) const {
     const A gradient = used(g, p);
-    // One of the two products is rounded separately. Otherwise the compiler might choose
-    // differently which of them to fuse for another number of items.
-    m = multiply(beta1, m) + fresh1 * gradient;
-    v = multiply(beta2, v) + fresh2 * gradient * gradient;
+    m = multiply(beta1, m) + multiply(fresh1, gradient);
+    v = multiply(beta2, v) + multiply(multiply(fresh2, gradient), gradient);
     A square = v;
     if (amsgrad) square = s = v > s || v != v ? v : s;  // a NaN propagates
-    p = p * keep - step_size * m / (sqrt_of(square) / root_bias2 + eps);
+    p = multiply(p, keep) - multiply(step_size, m) / (sqrt_of(square) / root_bias2 + eps);
   }
 
  private:
@@ -172,15 +172,15 @@ template <class A> struct Rmsprop {
   }
   BRAID_DEVICE void operator()(A& p, A g, A& m, A& v, A& s) const {
     const A gradient = used(g, p);
-    v = multiply(alpha, v) + fresh * gradient * gradient;
+    v = multiply(alpha, v) + multiply(multiply(fresh, gradient), gradient);
     A variance = v;
     if (centered) {
-      s = multiply(alpha, s) + fresh * gradient;
+      s = multiply(alpha, s) + multiply(fresh, gradient);
       variance = v - multiply(s, s);
     }
     A step = gradient / (sqrt_of(variance) + eps);
     if (with_momentum) step = m = multiply(momentum, m) + step;
-    p -= lr * step;
+    p -= multiply(lr, step);
   }
 };
 
@@ -194,8 +194,8 @@ template <class A> struct Adagrad {
   BRAID_HOST_DEVICE StepState state() const { return {false, false, true, false}; }
   BRAID_DEVICE void operator()(A& p, A g, A&, A& v, A&) const {
     const A gradient = used(g, p);
-    v += gradient * gradient;
-    p -= lr * gradient / (sqrt_of(v) + eps);
+    v += multiply(gradient, gradient);
+    p -= multiply(lr, gradient) / (sqrt_of(v) + eps);
   }
 };
 
@@ -212,9 +212,9 @@ template <class A> struct Lion {
         fresh2(static_cast<A>(1.0 - args.beta2)) {}
   BRAID_HOST_DEVICE StepState state() const { return {true, true, false, false}; }
   BRAID_DEVICE void operator()(A& p, A g, A& m, A&, A&) const {
-    const A gradient = used(g, p), way = multiply(beta1, m) + fresh1 * gradient;
-    m = multiply(beta2, m) + fresh2 * gradient;
-    p = p * keep - (way > A(0) ? lr : way < A(0) ? -lr : way);  // 0 stays 0, NaN stays NaN
+    const A gradient = used(g, p), way = multiply(beta1, m) + multiply(fresh1, gradient);
+    m = multiply(beta2, m) + multiply(fresh2, gradient);
+    p = multiply(p, keep) - (way > A(0) ? lr : way < A(0) ? -lr : way);  // 0 stays 0, NaN stays NaN
   }
 };
 

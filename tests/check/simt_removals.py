@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Removes each of our barriers and event waits in turn; the tests on the emulation must detect
-every removal.
+"""Removes each of our barriers, fences and event waits in turn; the tests on the emulation must
+detect every removal.
 
-A site is a statement that begins a line: __syncthreads…, __syncwarp or cp_async_wait in
-kernels/cuda, and in kernels/cuda/runtime, core and parallel a wait of a stream or of the host for
-an event or a stream. The changed file is compiled with the flags of the build folder and linked
+A site is a statement that begins a line: __syncthreads…, __syncwarp, __threadfence… or
+cp_async_wait in kernels/cuda, and in kernels/cuda/runtime, core and parallel a wait of a stream or
+of the host for an event or a stream. Also in kernels/cuda, a call that orders what is around it:
+store_release, load_acquire and inc_acq_rel, which become an atomic store, a plain load and an
+atomic increment without an order. The changed file is compiled with the flags of the build folder and linked
 before the library, so that the rest is not built again. A removal that no test can detect is listed
 in simt_removals.txt with the reason. It is also a failure if a listed removal is detected, or if
 the listed line no longer exists.
@@ -23,7 +25,14 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BARRIER = re.compile(r"^\s*(__syncthreads\w*\(|__syncwarp\(|(simt::)?cp_async_wait<).*;\s*(//.*)?$")
+BARRIER = re.compile(r"^\s*(__syncthreads\w*\(|__syncwarp\(|__threadfence\w*\(|"
+                     r"(simt::)?cp_async_wait<).*;\s*(//.*)?$")
+# calls with an order between threads, and what they are without it
+ORDERED = {
+    "simt::store_release(": "atomicExch(",
+    "simt::load_acquire(": "*(",
+    "simt::inc_acq_rel(": "atomicInc(",
+}
 WAIT = re.compile(
     r"^(?!.*\breturn\b)\s*(.*\bcuda(StreamWaitEvent|EventSynchronize|StreamSynchronize)\("
     r"|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>]wait_for\([^,]*\)"
@@ -60,7 +69,8 @@ def sites():
             lines = path.read_text().splitlines()
             for number in range(1, len(lines) + 1):
                 line, _ = statement(lines, number)
-                if pattern.match(line) and not line.lstrip().startswith("//"):
+                ordered = pattern is BARRIER and any(call in line for call in ORDERED)
+                if (ordered or pattern.match(line)) and not line.lstrip().startswith("//"):
                     found.append((str(path.relative_to(ROOT)), number, line.strip()))
     return found
 
@@ -137,6 +147,9 @@ class Build:
         call, result = CALL.match(line.strip()), RESULT.match(line.strip())
         kept = call.group(1) if call else result.group(1) + "false" if result else ""
         lines[number - 1] = kept + ";\n"
+        for ordered, weak in ORDERED.items():
+            if ordered in line:
+                lines[number - 1] = line.replace(ordered, weak) + "\n"
         changed.write_text("".join(lines))
         results = []
         for index, name in enumerate(self.objects_of(path)):
