@@ -29,6 +29,7 @@ class During:
 
     def __init__(self, enter, leave, work):
         self.events = during(enter, leave, work.events)
+        self.wall = during(enter, leave, work.wall)
         self.result = during(enter, leave, work.result)
 
 

@@ -39,26 +39,42 @@ def g6s(t):
 
 
 def g7(t):
-    """A whole SGD step of Linear(5, 2) on 30 rows: forward, loss, backward, update."""
-    work = t.library.work("sgd_step")
-    ours = [work.result().item() for _ in range(3)]
-    make = None
-    if not t.peer.missing:
+    """A whole SGD step of Linear(5, 2) on 30 rows: forward, loss, backward, update. As usual beside
+    eager PyTorch, and captured beside PyTorch's step as a CUDA graph."""
+    kinds = {"usual": "sgd_step", "captured": "captured_sgd_step"}
+    works = {name: t.library.work(kind) for name, kind in kinds.items()}
+    count = 6  # the captured step is recorded in the third call, then replayed
+    losses = {name: [work.result().item() for _ in range(count)] for name, work in works.items()}
+    if losses["usual"] != losses["captured"]:
+        return t.table.error("G7", RuntimeError(f"expected equal losses, got {losses}"))
+    timers, reason = {name: work.wall for name, work in works.items()}, t.peer.missing
+    if not reason:
         sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
         import rows
 
         row = rows.linear_row()
         row.model.to(t.peer.device)
         row.x, row.y = row.x.to(t.peer.device), row.y.to(t.peer.device)
-        theirs = rows.losses(row, 3)
-        apart = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
+        theirs = rows.losses(row, count)
+        apart = max(abs(a - b) / abs(b) for a, b in zip(losses["usual"], theirs))
         if not t.table.check("G7.losses", apart, 1e-4):
             return
+        timers["eager"] = t.peer.wall(row.step)
+        try:
+            timers["graph"] = t.peer.wall(t.peer.graph(lambda: row.step))
+        # an error of this figure does not end the row, except in a dry run, where nothing may fail
+        except Exception as error:
+            if t.dry:
+                raise
+            reason = f"torch's CUDA graph: {type(error).__name__}"
+    series = t.clock.interleave(timers)
 
-        def make():
-            return row.step
+    def compare(name, ours, peer, bar):
+        pair = {n: series[n] for n in (ours, peer) if n in series}
+        t.table.ratio(f"G7.{name}", pair, ours, (peer,), bar, reason)
 
-    small(t, "G7.linear_30x5x2_sgd", work, make, 10)
+    compare("linear_30x5x2_sgd", "usual", "eager", 10)
+    compare("captured", "captured", "graph", 1.5)
 
 
 def torch_step(t, operands):

@@ -1,6 +1,8 @@
 // The precision of float32 products on tensor cores, beside that of exact ones.
 #include <algorithm>
 
+#include <braid/kernels/cuda.hpp>
+
 #include "cuda/gemm_kinds.hpp"
 #include "kernels/gemm_cases.hpp"
 #include "reference/sums.hpp"
@@ -41,11 +43,24 @@ Errors errors_of(Operands& x, const Product& s) {
   return errors;
 }
 
+/// Products by Braid's kernels during its life, also where the environment chooses cuBLAS.
+class OwnEngine {
+ public:
+  OwnEngine() { braid::cuda::set_gemm_engine(braid::cuda::GemmEngine::braid); }
+  ~OwnEngine() { braid::cuda::set_gemm_engine(before_); }
+  OwnEngine(const OwnEngine&) = delete;
+  OwnEngine& operator=(const OwnEngine&) = delete;
+
+ private:
+  braid::cuda::GemmEngine before_ = braid::cuda::gemm_engine();
+};
+
 }  // namespace
 
 TEST_CASE("cuda gemm: tf32x3 has at most twice the error of exact float32",
           "[cuda_kernels][gemm][precision]") {
   NEEDS_DEVICE;
+  const OwnEngine own;
   int layout = 0;
   for (const Shape& shape : {Shape{129, 127, 31},  // below 32 of k it is exact
                              {15, 17, 127},
@@ -78,6 +93,7 @@ TEST_CASE("cuda gemm: tf32x3 has at most twice the error of exact float32",
 TEST_CASE("cuda gemm: tf32x3 adds up short sums, which are more exact than one long sum",
           "[cuda_kernels][gemm][precision]") {
   NEEDS_DEVICE;
+  const OwnEngine own;
   Product s = product({32, 32, 4096}, 1);
   const auto errors = [&](braid::cuda::GemmTileKind tile) {
     s.by = [tile](const braid::GemmArgs& args) {
@@ -95,6 +111,7 @@ TEST_CASE("cuda gemm: tf32x3 adds up short sums, which are more exact than one l
 
 TEST_CASE("cuda gemm: integers are exact in tf32x3", "[cuda_kernels][gemm][precision]") {
   NEEDS_DEVICE;
+  const OwnEngine own;
   const PrecisionGuard guard(Float32Precision::tf32x3);
   for (int layout = 0; layout < 4; ++layout)
     for (const double scale : {1.0, 0x1p-60}) {
@@ -113,6 +130,7 @@ TEST_CASE("cuda gemm: integers are exact in tf32x3", "[cuda_kernels][gemm][preci
 TEST_CASE("cuda gemm: what tf32 makes of numbers that float32 can hold",
           "[cuda_kernels][gemm][precision]") {
   NEEDS_DEVICE;
+  const OwnEngine own;
   const auto first = [](Float32Precision precision, double x, double y) {
     const PrecisionGuard guard(precision);
     const Product s = product({64, 64, 64}, 1);
@@ -139,6 +157,7 @@ TEST_CASE("cuda gemm: what tf32 makes of numbers that float32 can hold",
 TEST_CASE("cuda: set_float32_precision chooses the kernels of products and convolutions",
           "[cuda_kernels][gemm][precision][names]") {
   NEEDS_DEVICE;
+  const OwnEngine own;
   const auto launched = [](Float32Precision precision, const std::function<void()>& f) {
     const PrecisionGuard guard(precision);
     braid::simt::clear_launch_log();

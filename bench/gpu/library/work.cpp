@@ -69,15 +69,26 @@ Work convolve(const Sets& sets, std::int64_t padding) {
   });
 }
 
-/// One SGD step of Linear(5, 2) on 30 rows, as in rows.py. The result is the loss.
-Work sgd_step() {
+/// The step as a graph, which is recorded once and then replayed.
+template <class Step, class Batch> auto replayed(const Step& step, const Batch& batch) {
+  auto captured = std::make_shared<braid::training::CapturedStep<Step>>(
+      braid::training::captured_step(step));
+  return [captured, batch](std::size_t) { return (*captured)(batch); };
+}
+
+/// One SGD step of Linear(5, 2) on 30 rows, as in rows.py, as usual or captured. The result is the
+/// loss.
+Work sgd_step(bool capture) {
   using Step = Row<braid::nn::Linear, decltype(kMse)>;
   braid::nn::Linear model(5, 2);
   braid::to(model, device());
   auto row = std::make_shared<Step>(std::move(model), input(30, 5).to(device()),
                                     target(30, 2).to(device()), kMse);
+  const auto step = [row](const Tensor&) { return row->step().detach(); };
+  const Tensor batch = braid::zeros({1}, {.device = device()});  // the row has its own
   Work work;
-  work.once = [row](std::size_t) { return row->step().detach(); };
+  if (capture) work.once = replayed(step, batch);
+  else work.once = [step, batch](std::size_t) { return step(batch); };
   return work;
 }
 
@@ -104,14 +115,9 @@ Work mlp_step(const Sets& sets, bool capture) {
   training->adam = std::make_unique<braid::optim::AdamW>(training->p);
   const Batch batch{sets[0][6], sets[0][7]};
   Work work;
-  if (capture) {
-    const auto step = [training](const Batch& b) { return (*training)(b); };
-    auto captured = std::make_shared<braid::training::CapturedStep<std::decay_t<decltype(step)>>>(
-        braid::training::captured_step(step));
-    work.once = [captured, batch](std::size_t) { return (*captured)(batch); };
-  } else {
-    work.once = [training, batch](std::size_t) { return (*training)(batch); };
-  }
+  const auto step = [training](const Batch& b) { return (*training)(b); };
+  if (capture) work.once = replayed(step, batch);
+  else work.once = [step, batch](std::size_t) { return step(batch); };
   return work;
 }
 
@@ -228,7 +234,8 @@ const Entry kEntries[] = {
     {"layer_norm_gradient", 4, [](const Sets& s) { return gradients_of(s, false, normalize); }},
     {"conv1", 2, [](const Sets& s) { return convolve(s, 0); }},
     {"conv3", 2, [](const Sets& s) { return convolve(s, 1); }},
-    {"sgd_step", 0, [](const Sets&) { return sgd_step(); }},
+    {"sgd_step", 0, [](const Sets&) { return sgd_step(false); }},
+    {"captured_sgd_step", 0, [](const Sets&) { return sgd_step(true); }},
     {"mlp_step", 8, [](const Sets& s) { return mlp_step(s, false); }},
     {"captured_step", 8, [](const Sets& s) { return mlp_step(s, true); }},
     {"gpt2_step", 3, [](const Sets& s) { return gpt2_step(s[0], "gpt2", 1024); }},
