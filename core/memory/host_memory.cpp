@@ -1,4 +1,5 @@
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -30,7 +31,17 @@ void* map_aligned(std::size_t bytes) noexcept {
   return first + head;
 }
 
+/// True if the machine can never hold so much. Where its kernel always overcommits
+/// (vm.overcommit_memory=1), mmap would serve the request, and filling the memory would end the
+/// process. 64 times what there is now: a virtual machine may get more while it runs.
+bool is_beyond_machine(std::size_t bytes) noexcept {
+  struct sysinfo info {};
+  if (::sysinfo(&info) != 0) return false;
+  return bytes / info.mem_unit / 64 > static_cast<std::size_t>(info.totalram) + info.totalswap;
+}
+
 void* allocate(std::size_t bytes) noexcept {
+  if (bytes >= kMapped && is_beyond_machine(bytes)) return nullptr;
   return bytes >= kMapped ? map_aligned(bytes) : std::aligned_alloc(64, bytes);
 }
 

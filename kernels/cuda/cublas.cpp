@@ -160,13 +160,15 @@ void set_gemm_engine(GemmEngine engine) {
 namespace {
 
 /// C = op(A) op(B) (+ bias, + C, + the matrix of the epilogue `add`) by cuBLAS. Returns false if
-/// cuBLAS cannot compute it.
+/// cuBLAS cannot compute it, or should not: it rounds a product of 16 bits before it adds it to C,
+/// and the error of a sum that is rounded twice is 1.41 times as large.
 bool multiply(const GemmArgs& args, Stream& stream) {
   const GemmEngine engine = gemm_engine();
   const Float32Precision precision = precision_for(args.k, float32_precision());
   if (!cublas_computes(engine, args.dtype, precision, &cublas::is_installed) || args.k == 0 ||
       args.batch > std::numeric_limits<int>::max() ||
-      (engine == GemmEngine::automatic && is_tiny(args)))
+      (engine == GemmEngine::automatic &&
+       (is_tiny(args) || (size_of(args.dtype) == 2 && adds(args)))))
     return false;
   if (args.batch > 1 && args.batch_c == 0 && adds(args) && !args.accumulate) return false;
   // A row-major [rows, columns] matrix is a column-major [columns, rows] one. So the first operand

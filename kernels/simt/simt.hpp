@@ -51,7 +51,8 @@ cudaError_t launch(void (*kernel)(P...), GridAt grid, dim3 block, std::size_t sh
 template <class... P, class... A>
 cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes,
                    cudaStream_t stream, A&&... arguments) {
-  if (shared_bytes > 48 * 1024) {
+  // Above 48 KiB together with the kernel's static shared memory, of which it may have 16 KiB.
+  if (shared_bytes > 32 * 1024) {
     const cudaError_t error = cudaFuncSetAttribute(
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
     if (error != cudaSuccess) return error;

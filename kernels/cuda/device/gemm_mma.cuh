@@ -6,9 +6,7 @@
 // Products of float16, bfloat16 and, as TF32, float32 on tensor cores, with the parameters, the
 // order of tiles and the names of gemm.cuh. A block computes a tile of C, a warp a part of it in
 // fragments of 16 × 8 (mma.sync, float32 sums). k advances in steps through kStages buffers of
-// shared memory: while one step is multiplied, cp.async loads those after it. The fragments of the
-// next mma are read before those at hand are multiplied, also across the steps' barriers, so that
-// tensor cores do not wait for shared memory; of float32, registers do not suffice for that.
+// shared memory: while one step is multiplied, cp.async loads those after it.
 // Order   each element of C is one sum over its part of k, 16 at a time (TF32: 8): the bits do not
 //         depend on m, n or the tile. Tiny products (gemm_small.cuh) are sums one element at a
 //         time.
@@ -101,17 +99,16 @@ BRAID_DEVICE void mma_block(const GemmParams<E>& p, const LayoutA& layout_a,
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int row = warp / Tile::kWarpsAcross * Tile::kWarpRows,
             column = warp % Tile::kWarpsAcross * Tile::kWarpColumns;
-  SIMT_SHARED(GemmItem, kept, [1]);  // until the end: registers are for products
-  const GemmItem first = item_of(p);
-  if (thread == 0) kept[0] = first;
-  const std::int64_t k0 = first.split * p.depth;
+  const GemmItem item = item_of(p);
+  const std::int64_t i0 = item.row_of(Tile::kRows), j0 = item.column_of(Tile::kColumns),
+                     k0 = item.split * p.depth;
   const std::int64_t deep = p.k - k0 < p.depth ? p.k - k0 : p.depth;
   const int steps = static_cast<int>((deep + Tile::kDepth - 1) / Tile::kDepth);
   const int last = static_cast<int>(deep - static_cast<std::int64_t>(steps - 1) * Tile::kDepth);
   SideA side_a;
   SideB side_b;
-  side_a.start(p.a + first.matrix * p.batch_a, layout_a, first.row_of(Tile::kRows), k0, p.m);
-  side_b.start(p.b + first.matrix * p.batch_b, layout_b, first.column_of(Tile::kColumns), k0, p.n);
+  side_a.start(p.a + item.matrix * p.batch_a, layout_a, i0, k0, p.m);
+  side_b.start(p.b + item.matrix * p.batch_b, layout_b, j0, k0, p.n);
   const auto load = [&](int step) {
     if (step < steps) {
       const int stage = step % kStages, depth = step < steps - 1 ? Tile::kDepth : last;
@@ -123,9 +120,8 @@ BRAID_DEVICE void mma_block(const GemmParams<E>& p, const LayoutA& layout_a,
 #pragma unroll
   for (int step = 0; step < kStages - 1; ++step) load(step);
 
-  const bool sums = p.sum_a != nullptr && first.column == 0 && thread < Tile::kRows;
-  SIMT_SHARED(RowSum<float>, row_sums, [Tile::kRows]);
-  if (sums) row_sums[thread] = RowSum<float>{};
+  const bool sums = p.sum_a != nullptr && item.column == 0 && thread < Tile::kRows;
+  RowSum<float> row_sum{};
   constexpr bool promotes = Tile::kParts > 1;
   float sum[rows][columns][4] = {}, recent[promotes ? rows : 1][columns][4] = {};
   const auto promote = [&] {
@@ -136,75 +132,44 @@ BRAID_DEVICE void mma_block(const GemmParams<E>& p, const LayoutA& layout_a,
 #pragma unroll
         for (int e = 0; e < 4; ++e) sum[i][j][e] += recent[i][j][e], recent[i][j][e] = 0;
   };
-  constexpr int deep_steps = Tile::kDepth / SideA::kDeep;
-  constexpr bool ahead = sizeof(T) == 2;
-  static_assert(deep_steps % 2 == 0);
-  Fragment<Tile::kParts> x[ahead ? 2 : 1][rows], y[ahead ? 2 : 1][columns / 2];
-  const auto read = [&](int to, int step, int k) {
+  for (int step = 0; step < steps; ++step) {
+    simt::cp_async_wait<kStages - 2>();
+    __syncthreads();  // this step has arrived, and the buffer of the step before it is free
+    load(step + kStages - 1);
     const T* const a = shared_a + step % kStages * SideA::kSize;
     const T* const b = shared_b + step % kStages * SideB::kSize;
 #pragma unroll
-    for (int i = 0; i < rows; ++i) SideA::read_a(x[to][i].part[0], a, row + i * 16, k, lane);
+    for (int k = 0; k < Tile::kDepth / SideA::kDeep; ++k) {
+      Fragment<Tile::kParts> x[rows], y[columns / 2];
 #pragma unroll
-    for (int j = 0; j < columns / 2; ++j)
-      SideB::read_b(y[to][j].part[0], b, column + j * 16, k, lane);
-  };
-  const auto arrive = [&] {
-    simt::cp_async_wait<kStages - 2>();
-    __syncthreads();  // the next step has arrived, and the buffer of the step before it is free
-  };
-  if constexpr (ahead) {
-    arrive();
-    if (steps > 0) read(0, 0, 0);
-  }
-  for (int step = 0; step < steps; ++step) {
-    if constexpr (!ahead) {
-      arrive();
-      load(step + kStages - 1);
-    }
+      for (int i = 0; i < rows; ++i) SideA::read_a(x[i].part[0], a, row + i * 16, k, lane);
 #pragma unroll
-    for (int k = 0; k < deep_steps; ++k) {
-      const int at = ahead ? k % 2 : 0;
-      if constexpr (!ahead) {
-        read(0, step, k);
-      } else if (k + 1 < deep_steps) {
-        read((k + 1) % 2, step, k + 1);
-      } else if (step + 1 < steps) {
-        arrive();
-        read(0, step + 1, 0);
-      }
-      if (ahead && k == 0) load(step + kStages - 1);
+      for (int j = 0; j < columns / 2; ++j)
+        SideB::read_b(y[j].part[0], b, column + j * 16, k, lane);
 #pragma unroll
-      for (int i = 0; i < rows; ++i) split<E>(x[at][i]);
+      for (int i = 0; i < rows; ++i) split<E>(x[i]);
 #pragma unroll
-      for (int j = 0; j < columns / 2; ++j) split<E>(y[at][j]);
+      for (int j = 0; j < columns / 2; ++j) split<E>(y[j]);
 #pragma unroll
       for (int i = 0; i < rows; ++i)
 #pragma unroll
         for (int j = 0; j < columns; ++j) {
-          if constexpr (promotes) multiply_parts<E>(recent[i][j], x[at][i], y[at][j / 2], j % 2);
-          else multiply_parts<E>(sum[i][j], x[at][i], y[at][j / 2], j % 2);
+          if constexpr (promotes) multiply_parts<E>(recent[i][j], x[i], y[j / 2], j % 2);
+          else multiply_parts<E>(sum[i][j], x[i], y[j / 2], j % 2);
         }
-      if (k == 0 && sums) {  // before the barrier after which the buffer is free
-        const T* const a = shared_a + step % kStages * SideA::kSize;
-        RowSum<float> row_sum = row_sums[thread];
-#pragma unroll 1
-        for (int d = 0; d < Tile::kDepth; d += kRowGroup)
-          row_sum.add(tree_sum<kRowGroup, float>(
-              [&](int g) { return E::load(SideA::element(a, thread, d + g)); }));
-        row_sums[thread] = row_sum;
-      }
     }
     if constexpr (promotes) promote();
+    if (sums) {
+      for (int k = 0; k < Tile::kDepth; k += kRowGroup)
+        row_sum.add(tree_sum<kRowGroup, float>(
+            [&](int g) { return E::load(SideA::element(a, thread, k + g)); }));
+    }
   }
-  __syncthreads();  // from here on, the results are in the memory of the operands
-  const GemmItem item = kept[0];
-  const std::int64_t i0 = item.row_of(Tile::kRows), j0 = item.column_of(Tile::kColumns);
   if (sums && i0 + thread < p.m) {
-    const RowSum<float> row_sum = row_sums[thread];
     if (p.partial != nullptr) p.partial_sums[item.split * p.m + i0 + thread] = row_sum.value();
     else p.sum_a[i0 + thread] = E::store(row_sum.value());
   }
+  __syncthreads();  // from here on, the results are in the memory of the operands
   store_results<E, Tile>(
       p, item, sum, reinterpret_cast<float*>(shared) + warp * (Tile::kWarpRows * Tile::kResultLine),
       i0 + row, j0 + column);
