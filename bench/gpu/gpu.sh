@@ -242,7 +242,7 @@ built() { # NAME: true if the tests were built
 step_tests() {
   local all=("") kernels=("") split=("") nn=("")
   local gemm="[gemm]~[names]" every="[every]" core="~[.]~[io]~[hostile]"
-  local i parts=6
+  local i parts=6 sample=${BRAID_GPU_SAMPLE:-8}
   if ((dry)); then
     parts=1
     all=("[availability]") kernels=("[where]") split=("[gather][errors]") nn=("[parameter]")
@@ -251,13 +251,14 @@ step_tests() {
   built tests || return
   beside tests.cuda 240 "${group[@]}" "${with_cublas[@]}" "$(program cuda)" "${all[@]}"
   beside tests.kernels 240 "$(program cuda_kernels)" "${kernels[@]}"
-  beside tests.every 240 "$(program cuda_kernels)" "$every"
-  # the largest program, in parts: a list of cases for each
+  # the largest programs: one part in `sample` of their long loops
+  beside tests.every 240 env "BRAID_TEST_PART=0/$sample" "$(program cuda_kernels)" "$every"
+  # a list of cases for each process
   "$(program core)" --list-test-names-only "$core" 2>"$logs/core.err" |
     sed 's/,/\\,/g' | split -n "r/$parts" -d -a 1 - "$logs/core.cases."
   for ((i = 0; i < parts; ++i)); do
-    beside "tests.core.$i" 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program core)" \
-      -f "$logs/core.cases.$i"
+    beside "tests.core.$i" 240 "${group[@]}" BRAID_DEVICE=cuda:0 \
+      "BRAID_TEST_PART=$((i % sample))/$sample" "$(program core)" -f "$logs/core.cases.$i"
   done
   beside tests.nn 240 "${group[@]}" BRAID_DEVICE=cuda:0 "$(program nn)" "${nn[@]}"
   if ((dry)) || [[ -n $cublas ]]; then
