@@ -9,18 +9,24 @@
 //          one block forward and two backward, so that their rows are likely in the L2 cache. So is
 //          a row that does not begin at a multiple of 16 bytes, whose elements are then read and
 //          written in aligned packs, which are others than those that are summed.
+// Overlap  a block loads, then reduces, then stores. A row of up to half those sizes needs half the
+//          registers, so an SM has two blocks, of which one loads while the other does the rest.
 namespace braid::cuda {
 
 inline constexpr int kWideThreads = 512, kLongThreads = 1024;
 inline constexpr int kWidePacks = 16;  // of 16 bytes; 64 of the 128 registers that a thread has
+/// Blocks of an SM if each of their threads holds `packs` packs. In double, exp needs more registers
+/// than those that remain of 64.
+template <class E, int packs>
+inline constexpr int kWideBlocks = packs <= kWidePacks / 2 && sizeof(typename E::A) == 4 ? 2 : 1;
 template <class A> using WideGroup = BlockGroup<A, kWideThreads>;
 template <class A> using LongGroup = BlockGroup<A, kLongThreads>;
 /// A row in registers in its stored type, which may begin anywhere.
-template <class E> struct WideRow {
+template <class E, int packs> struct WideRow {
   using T = typename E::T;
   using A = typename E::A;
-  static constexpr int kWidth = kWidest<T>, kMost = kWidePacks * kWideThreads * kWidth;
-  Pack<T, kWidth> v[kWidePacks];
+  static constexpr int kWidth = kWidest<T>, kMost = packs * kWideThreads * kWidth;
+  Pack<T, kWidth> v[packs];
 
   static BRAID_DEVICE int place(int pack) {
     return (static_cast<int>(threadIdx.x) + pack * kWideThreads) * kWidth;
@@ -28,7 +34,7 @@ template <class E> struct WideRow {
   static BRAID_DEVICE bool reaches(int pack, int n) { return pack * kWideThreads * kWidth < n; }
   BRAID_DEVICE void load(const T* row, int n, bool aligned, A rest) {
 #pragma unroll
-    for (int c = 0; c < kWidePacks; ++c)
+    for (int c = 0; c < packs; ++c)
       if (reaches(c, n)) v[c] = load_anywhere(row, place(c), n, aligned, E::store(rest));
   }
   BRAID_DEVICE A at(int pack, int k) const { return E::load(v[pack].v[k]); }
@@ -59,13 +65,13 @@ BRAID_DEVICE void map_row(const typename E::T* x, typename E::T* y, std::int64_t
   }
 }
 
-/// Rows of up to WideRow<E>::kMost elements.
-template <class E>
-__global__ void __launch_bounds__(kWideThreads)
+/// Rows of up to WideRow<E, held>::kMost elements.
+template <class E, int held>
+__global__ void __launch_bounds__(kWideThreads, kWideBlocks<E, held>)
     softmax_wide_rows(const typename E::T* x, typename E::T* y, std::int64_t rows, int n,
                       bool packs, bool log) {
   using A = typename E::A;
-  using Row = WideRow<E>;
+  using Row = WideRow<E, held>;
   constexpr int width = Row::kWidth;
   SIMT_SHARED(A, part, [kWideThreads / 32]);
   const WideGroup<A> group{part};
@@ -74,7 +80,7 @@ __global__ void __launch_bounds__(kWideThreads)
     row.load(x + r * n, n, packs, lowest<A>());
     A max = lowest<A>(), sum = A(0);
 #pragma unroll
-    for (int c = 0; c < kWidePacks; ++c) {
+    for (int c = 0; c < held; ++c) {
       if (!Row::reaches(c, n)) continue;
 #pragma unroll
       for (int k = 0; k < width; ++k) max = MaxOfNumbers<A>{}.join(max, row.at(c, k));
@@ -82,7 +88,7 @@ __global__ void __launch_bounds__(kWideThreads)
     max = group.join(MaxOfNumbers<A>{}, max);
     forget_computed(row.v);
 #pragma unroll
-    for (int c = 0; c < kWidePacks; ++c)
+    for (int c = 0; c < held; ++c)
       if (Row::reaches(c, n))
         sum += tree_sum<width, A>([&](int k) { return exp_of(row.at(c, k) - max); });
     const SoftmaxOf<A> result(max, group.join(Sum<A>{}, sum), log);
@@ -92,7 +98,7 @@ __global__ void __launch_bounds__(kWideThreads)
       continue;
     }
 #pragma unroll
-    for (int c = 0; c < kWidePacks; ++c) {
+    for (int c = 0; c < held; ++c) {
       if (Row::place(c) >= n) continue;
 #pragma unroll
       for (int k = 0; k < width; ++k) row.v[c].v[k] = E::store(result(row.at(c, k)));
@@ -144,15 +150,15 @@ BRAID_DEVICE void map_gradient(const typename E::T* y, const typename E::T* dy, 
   }
 }
 
-/// Aligned rows of up to kMostOfTwo<T> elements, whose operands are held.
-template <class T> inline constexpr int kMostOfTwo = kWideThreads * kWidePacks / 2 * kWidest<T>;
-template <class E>
-__global__ void __launch_bounds__(kWideThreads)
+/// Aligned rows of up to kMostOfTwo<T, packs> elements, whose operands are held.
+template <class T, int packs> inline constexpr int kMostOfTwo = kWideThreads * packs * kWidest<T>;
+template <class E, int packs>
+__global__ void __launch_bounds__(kWideThreads, kWideBlocks<E, 2 * packs>)
     softmax_backward_wide_rows(const typename E::T* y, const typename E::T* dy, typename E::T* dx,
                                std::int64_t rows, int n, bool log) {
   using T = typename E::T;
   using A = typename E::A;
-  constexpr int width = kWidest<T>, packs = kWidePacks / 2;
+  constexpr int width = kWidest<T>;
   SIMT_SHARED(A, part, [kWideThreads / 32]);
   const WideGroup<A> group{part};
   for (std::int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
@@ -221,7 +227,9 @@ void softmax_long(const SoftmaxArgs& args, Stream& stream) {
       run("softmax", kernel, blocks_for(args.rows, 1), threads, stream, x, y, args.rows, args.n,
           rows_in_packs(args.n, x, y), args.log);
     };
-    if (args.n <= WideRow<E>::kMost) launch(softmax_wide_rows<E>, kWideThreads);
+    constexpr int all = kWidePacks, half = kWidePacks / 2;
+    if (args.n <= WideRow<E, half>::kMost) launch(softmax_wide_rows<E, half>, kWideThreads);
+    else if (args.n <= WideRow<E, all>::kMost) launch(softmax_wide_rows<E, all>, kWideThreads);
     else launch(softmax_long_rows<E>, kLongThreads);
   });
 }
@@ -233,13 +241,17 @@ void softmax_backward_long(const SoftmaxBackwardArgs& args, Stream& stream) {
     const T* dy = static_cast<const T*>(args.dy);
     T* dx = static_cast<T*>(args.dx);
     const bool packs = rows_in_packs(args.n, y, dy, dx);
-    const unsigned blocks = blocks_for(args.rows, 1);
-    if (packs && args.n <= kMostOfTwo<T>)
-      run("softmax_backward", softmax_backward_wide_rows<E>, blocks, kWideThreads, stream, y, dy,
-          dx, args.rows, args.n, args.log);
-    else
-      run("softmax_backward", softmax_backward_long_rows<E>, blocks, kWideThreads, stream, y, dy,
-          dx, args.rows, args.n, packs, args.log);
+    const auto launch = [&](auto kernel, auto... more) {
+      run("softmax_backward", kernel, blocks_for(args.rows, 1), kWideThreads, stream, y, dy, dx,
+          args.rows, args.n, more..., args.log);
+    };
+    constexpr int all = kWidePacks / 2, half = all / 2;
+    // rows of fewer bytes do not come here
+    if constexpr (sizeof(T) == 2)
+      if (packs && args.n <= kMostOfTwo<T, half>)
+        return launch(softmax_backward_wide_rows<E, half>);
+    if (packs && args.n <= kMostOfTwo<T, all>) launch(softmax_backward_wide_rows<E, all>);
+    else launch(softmax_backward_long_rows<E>, packs);
   });
 }
 
