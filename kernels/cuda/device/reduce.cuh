@@ -12,21 +12,29 @@
 //               in accesses of 16 bytes. With `kSideBySide`, `beside` also loads elements j of
 //               neighbouring outputs, and some reductions run by columns.
 // A writer W    has `operator()(output, Acc)`.
-// Order         chunks of fixed length, combined by a tree (kParts results per thread, warps,
-//               block). The last block of up to kBlockChunk (kColumnChunk) chunks joins their
-//               results in the same way, and so on: a sum of n is a tree of about log2 n levels,
-//               in one launch. It depends only on sizes, the dtype and on whether rows or columns
-//               are contiguous.
+// Order         chunks whose length depends on n, combined by a tree (kParts results per thread,
+//               warps, block). The last block of up to kBlockChunk (kColumnChunk) of them joins
+//               their results in the same way, and so on: a sum of n is a tree of about log2 n
+//               levels, in one launch. It depends only on sizes, the dtype and on whether rows or
+//               columns are contiguous.
 // In flight     a thread issues the loads of 2 to 4 packs before it joins the first.
 namespace braid::cuda {
 
 inline constexpr std::int64_t kThreadLength = 16;     // up to here one thread per output
 inline constexpr std::int64_t kWarpLength = 512;      // up to here one warp
-inline constexpr std::int64_t kBlockChunk = 4096;     // elements of a long row per block
+inline constexpr int kBlockChunk = 4096;              // of a long row that a block reduces at once
 inline constexpr int kColumns = 32, kColumnRows = 8;  // threads of a reduce_columns block
 inline constexpr int kFlight = 16;
 inline constexpr std::int64_t kColumnChunk = 128;  // rows of a reduce_columns block
 inline constexpr int kMostLevels = 6;              // of a tree of chunks
+
+/// How many elements of a row of n a block reduces before it has to wait until its result is written
+/// and counted. Rows of 2^24 have enough blocks if each reduces four chunks, and one level of the
+/// tree less. A result of more than 8 bytes (an index) leaves no registers for that.
+template <class R> BRAID_HOST_DEVICE std::int64_t block_length(std::int64_t n) {
+  if constexpr (sizeof(typename R::Acc) > 8) return kBlockChunk;
+  else return n < std::int64_t{1} << 24 ? kBlockChunk : 4 * kBlockChunk;
+}
 
 /// Combines N partial results as a tree.
 template <class R, int N>
@@ -150,10 +158,21 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
     const std::int64_t e = chunks.divide(item, narrow);
     std::int64_t chunk = item - e * chunks.divisor, count = chunks.divisor;
-    const std::int64_t begin = chunk * kBlockChunk,
-                       end = n - begin < kBlockChunk ? n : begin + kBlockChunk;
-    Acc all = join_block(
-        reducer, reduce_part(reducer, load, load.base(e), begin, end, rank, kThreads), part);
+    const std::int64_t length = block_length<R>(n), begin = chunk * length,
+                       end = n - begin < length ? n : begin + length;
+    Acc own = reducer.none();
+    if constexpr (sizeof(Acc) > 8) {
+      own = reduce_part(reducer, load, load.base(e), begin, end, rank, kThreads);
+    } else {
+      std::int64_t from = begin;  // an `int` counts, because 64 bits take two registers
+#pragma unroll 1
+      for (int left = static_cast<int>(end - begin); left > 0; left -= kBlockChunk) {
+        const std::int64_t to = from + (left < kBlockChunk ? left : kBlockChunk);
+        own = reducer.join(own, reduce_part(reducer, load, load.base(e), from, to, rank, kThreads));
+        from += kBlockChunk;
+      }
+    }
+    Acc all = join_block(reducer, own, part);
     Acc* results = tree.results;
     unsigned* counters = tree.counters;
     while (count > 1) {
@@ -287,10 +306,11 @@ void reduce_all(const char* op, const R& reducer, const L& load, const W& write,
     return run(op, reduce_lanes<R, L, W>, blocks, kThreads, stream, reducer, load, write, outputs,
                static_cast<int>(n), alone ? Team::thread : Team::warp);
   }
-  const std::int64_t length = columns ? kColumnChunk : kBlockChunk, chunks = (n - 1) / length + 1;
+  const std::int64_t length = columns ? kColumnChunk : block_length<R>(n),
+                     chunks = (n - 1) / length + 1;
   const auto with_tree = [&](std::int64_t items, const auto& launch) {
     if (chunks == 1) return launch(ChunkTree<Acc>{});
-    const TreeSize each(chunks, length);
+    const TreeSize each(chunks, columns ? kColumnChunk : kBlockChunk);
     const auto results =
         static_cast<std::size_t>(outputs * each.results + 4 * kMostLevels) * sizeof(Acc);
     // The stream's counters need no launch that clears them.
