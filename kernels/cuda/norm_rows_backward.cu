@@ -3,12 +3,15 @@
 #include "cuda/device/norm_rows.cuh"
 #include "cuda/kernels.hpp"
 #include "cuda/norm_sums.hpp"
+#include "simt/ptx.hpp"
 
 // The backward pass of norm_rows.cu.
 // Traffic  where each column has weights (layer and RMS norm) and a row fits in registers (up to
 //          8192 elements, 4096 of float64), x and dy are read once: each block writes dx of its
 //          rows and sums of its rows for the weights' gradients, and a second kernel adds the
-//          blocks' sums. Otherwise x and dy are read once for dx and once for the weights'
+//          blocks' sums. While a row is computed, cp.async copies the next one: the sums take so many
+//          registers that an SM has two blocks for 16-bit dtypes and one for others, too few to
+//          hide the latency of the memory. Otherwise x and dy are read once for dx and once for the weights'
 //          gradients, and rows that do not fit are read again, likely from a cache.
 // Order    a block's rows and each sum depend only on the shape and the dtype.
 namespace braid::cuda {
@@ -175,65 +178,144 @@ template <class A> struct BlockPairs {
   }
 };
 
-/// Computes dx of a row, and adds the row's terms to `sums`.
-template <class E, class G>
-BRAID_DEVICE void norm_backward_once(const G& group, const NormRowsBackward<E>& p, std::int64_t row,
-                                     std::int64_t round, ColumnSums<E, G>& sums) {
+/// What a thread has of the next row's x and dy, copied to shared memory while it computes a row. It
+/// reads only what it has copied, so this needs no barrier. There is memory for two rows of 16-bit
+/// numbers, so that a row stays there for as long as it is computed, and takes no registers. Others
+/// are copied to registers first: twice their memory would be more than some GPUs have.
+template <class E, class G> struct NextRow {
+  using Row = StoredRow<E, G>;
+  using Unit = Pack<typename E::T, Row::kWidth>;
+  static constexpr bool kTwo = sizeof(typename E::T) == 2;
+  static constexpr int kUnits = 2 * Row::kPacks * kThreads;  // of a row
+  static constexpr std::size_t kBytes = (kTwo ? 2 : 1) * kUnits * sizeof(Unit);
+  Unit* own;  // the first; consecutive ones are kThreads apart, so that a warp's lie side by side
+
+  explicit BRAID_DEVICE NextRow(Unit* of_block) : own(of_block + threadIdx.x) {}
+  BRAID_DEVICE void copy(const G& group, const NormRowsBackward<E>& p, std::int64_t row,
+                         int from) const {
+    const int n = static_cast<int>(p.n);
+#pragma unroll
+    for (int c = 0; c < Row::kPacks; ++c) {
+      if (!Row::reaches(c, n)) continue;
+      const int j = Row::place(group, c), bytes = j < n ? 16 : 0;  // the rest becomes 0
+      const std::int64_t at = row * p.n + (j < n ? j : 0);
+      simt::cp_async16(own + from + 2 * c * kThreads, p.x + at, bytes);
+      simt::cp_async16(own + from + (2 * c + 1) * kThreads, p.dy + at, bytes);
+    }
+    simt::cp_async_commit();
+  }
+  BRAID_DEVICE void take(int c, int from, Row& x, Row& dy) const {
+    x.v[c] = simt::load_vector<Unit>(own + from + 2 * c * kThreads);
+    dy.v[c] = simt::load_vector<Unit>(own + from + (2 * c + 1) * kThreads);
+  }
+};
+
+/// Computes dx of every `step`-th row from `first` on, and adds their terms to `sums`. `packed` says
+/// that all rows and the weights may be accessed in packs.
+template <bool packed, class E, class G>
+BRAID_DEVICE void norm_backward_once(const G& group, const NormRowsBackward<E>& p,
+                                     std::int64_t first, std::int64_t end, int step,
+                                     const NextRow<E, G>& next, ColumnSums<E, G>& sums) {
+  using T = typename E::T;
   using A = typename E::A;
   using Row = StoredRow<E, G>;
   constexpr int width = Row::kWidth;
+  constexpr bool two = NextRow<E, G>::kTwo;
   const int n = static_cast<int>(p.n);
-  const A count = static_cast<A>(p.n), m = p.mean == nullptr ? A(0) : p.mean[row], r = p.rstd[row];
-  Row x, dy;
-  x.load(group, p.x + row * p.n, n, p.packs);
-  dy.load(group, p.dy + row * p.n, n, p.packs);
-  A sum_g = A(0), sum_gh = A(0);
+  const A count = static_cast<A>(p.n);
+  const auto weights = [&](A(&w)[width], int c) {
+    const int j = Row::place(group, c);
+    if constexpr (packed) {
+      Pack<T, width> pack{};
+      if (j < n) pack = load_pack<width>(p.weight.p + j);
 #pragma unroll
-  for (int c = 0; c < Row::kPacks; ++c) {
-    if (!Row::reaches(c, n)) continue;
-    A w[width], g[width], gh[width];
-    p.weight.load(w, 0, Row::place(group, c), p.n, A(1));
-#pragma unroll
-    for (int k = 0; k < width; ++k) {
-      const A d = E::load(dy.v[c].v[k]), h = (E::load(x.v[c].v[k]) - m) * r;
-      sums.weight[c][k] += d * h;
-      sums.bias[c][k] += d;
-      g[k] = d * w[k];
-      gh[k] = g[k] * h;
+      for (int k = 0; k < width; ++k) w[k] = E::load(pack.v[k]);
+    } else {
+      p.weight.load(w, 0, j, p.n, A(1));
     }
-    sum_g += tree_sum<width, A>([&](int k) { return g[k]; });
-    sum_gh += tree_sum<width, A>([&](int k) { return gh[k]; });
-  }
-  group.join(sum_g, sum_gh, round);
-  const A mean_g = p.mean == nullptr ? A(0) : sum_g / count, mean_gh = sum_gh / count;
+  };
+  if (first >= end) return;
+  int left = static_cast<int>(end - first), from = 0;  // where the row is in shared memory
+  if constexpr (packed) next.copy(group, p, first, 0);
+  A next_mean = p.mean == nullptr ? A(0) : p.mean[first], next_rstd = p.rstd[first];
+#pragma unroll 1
+  for (std::int64_t row = first; left > 0; row += step) {
+    left -= step;
+    const A m = next_mean, r = next_rstd;
+    Row x, dy;
+    if constexpr (packed) {
+      simt::cp_async_wait<0>();
+      if constexpr (!two) {
 #pragma unroll
-  for (int c = 0; c < Row::kPacks; ++c) {
-    if (!Row::reaches(c, n)) continue;
-    A w[width], dx[width];
-    p.weight.load(w, 0, Row::place(group, c), p.n, A(1));
-#pragma unroll
-    for (int k = 0; k < width; ++k) {
-      const A h = (E::load(x.v[c].v[k]) - m) * r;
-      dx[k] = r * (E::load(dy.v[c].v[k]) * w[k] - mean_g - h * mean_gh);
+        for (int c = 0; c < Row::kPacks; ++c)
+          if (Row::reaches(c, n)) next.take(c, 0, x, dy);
+      }
+      if (left > 0) next.copy(group, p, row + step, two ? NextRow<E, G>::kUnits - from : 0);
+    } else {
+      x.load(group, p.x + row * p.n, n, p.packs);
+      dy.load(group, p.dy + row * p.n, n, p.packs);
     }
-    store_row<E>(p.dx + row * p.n, Row::place(group, c), p.n, p.packs, dx);
+    if (left > 0) {
+      if (p.mean != nullptr) next_mean = p.mean[row + step];
+      next_rstd = p.rstd[row + step];
+    }
+    A sum_g = A(0), sum_gh = A(0);
+#pragma unroll
+    for (int c = 0; c < Row::kPacks; ++c) {
+      if (!Row::reaches(c, n)) continue;
+      if constexpr (packed && two) next.take(c, from, x, dy);
+      A w[width], g[width], gh[width];
+      weights(w, c);
+#pragma unroll
+      for (int k = 0; k < width; ++k) {
+        const A d = E::load(dy.v[c].v[k]), h = (E::load(x.v[c].v[k]) - m) * r;
+        sums.weight[c][k] += d * h;
+        sums.bias[c][k] += d;
+        g[k] = d * w[k];
+        gh[k] = g[k] * h;
+      }
+      sum_g += tree_sum<width, A>([&](int k) { return g[k]; });
+      sum_gh += tree_sum<width, A>([&](int k) { return gh[k]; });
+    }
+    group.join(sum_g, sum_gh, row);
+    const A mean_g = p.mean == nullptr ? A(0) : sum_g / count, mean_gh = sum_gh / count;
+#pragma unroll
+    for (int c = 0; c < Row::kPacks; ++c) {
+      if (!Row::reaches(c, n)) continue;
+      if constexpr (packed && two) next.take(c, from, x, dy);
+      A w[width], dx[width];
+      weights(w, c);
+#pragma unroll
+      for (int k = 0; k < width; ++k) {
+        const A h = (E::load(x.v[c].v[k]) - m) * r;
+        dx[k] = r * (E::load(dy.v[c].v[k]) * w[k] - mean_g - h * mean_gh);
+      }
+      const int j = Row::place(group, c);
+      if (!packed || j < n) store_row<E>(p.dx + row * p.n, j, n, packed || p.packs, dx);
+    }
+    if constexpr (packed && two) from = NextRow<E, G>::kUnits - from;
   }
 }
 
+/// Blocks of an SM that compute rows and hold sums: 128 registers a thread are enough for two.
+template <class E, bool packed>
+inline constexpr int kSumBlocks = packed && sizeof(typename E::T) == 2 ? 2 : 1;
+
 /// Block t has rows [t * tile, (t + 1) * tile) and writes Σ dy h to parts[t][0] and Σ dy to
 /// parts[t][1]. Each of its warps has every eighth row.
-template <class E>
-__global__ void __launch_bounds__(kThreads)
+template <class E, bool packed>
+__global__ void __launch_bounds__(kThreads, kSumBlocks<E, packed>)
     norm_rows_gradients_warps(NormRowsBackward<E> p, std::int64_t tile, typename E::A* parts) {
   using A = typename E::A;
   using Row = StoredRow<E, WarpPairs>;
   constexpr int columns = 32 * Row::kWidth;
+  using Next = NextRow<E, WarpPairs>;
   SIMT_SHARED(A, part, [kWarps][2][columns]);
+  SIMT_DYN_SHARED(typename Next::Unit, ahead);
   const WarpPairs group;
   const std::int64_t begin = blockIdx.x * tile, end = begin + tile < p.rows ? begin + tile : p.rows;
   ColumnSums<E, WarpPairs> sums;
-  for (std::int64_t row = begin + warp_of_thread(); row < end; row += kWarps)
-    norm_backward_once<E>(group, p, row, 0, sums);
+  norm_backward_once<packed, E>(group, p, begin + warp_of_thread(), end, kWarps, Next(ahead), sums);
   A* const to = parts + blockIdx.x * 2 * p.n;
 #pragma unroll
   for (int c = 0; c < Row::kPacks; ++c) {
@@ -253,17 +335,19 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 /// The same for longer rows, which the whole block computes one after the other.
-template <class E>
-__global__ void __launch_bounds__(kThreads)
+template <class E, bool packed>
+__global__ void __launch_bounds__(kThreads, kSumBlocks<E, packed>)
     norm_rows_gradients_blocks(NormRowsBackward<E> p, std::int64_t tile, typename E::A* parts) {
   using A = typename E::A;
   using Group = BlockPairs<A>;
   using Row = StoredRow<E, Group>;
+  using Next = NextRow<E, Group>;
   SIMT_SHARED(A, part, [2][2][kWarps]);
+  SIMT_DYN_SHARED(typename Next::Unit, ahead);
   const Group group{part};
   const std::int64_t begin = blockIdx.x * tile, end = begin + tile < p.rows ? begin + tile : p.rows;
   ColumnSums<E, Group> sums;
-  for (std::int64_t row = begin; row < end; ++row) norm_backward_once<E>(group, p, row, row, sums);
+  norm_backward_once<packed, E>(group, p, begin, end, 1, Next(ahead), sums);
   A* const to = parts + blockIdx.x * 2 * p.n;
 #pragma unroll
   for (int c = 0; c < Row::kPacks; ++c)
@@ -306,13 +390,20 @@ void gradients_of_rows(const NormRowsBackwardArgs& args, const NormRowsBackward<
                        Stream& stream) {
   using T = typename E::T;
   using A = typename E::A;
-  std::int64_t tile = warps ? kWarps : 1;  // rows of a block
-  while (tile * kMostRowTiles < args.rows) tile *= 2;
+  const std::int64_t each = warps ? kWarps : 1;  // rows that a block computes at a time
+  const std::int64_t tile = ((args.rows - 1) / (kMostRowTiles * each) + 1) * each;
   const std::int64_t tiles = (args.rows - 1) / tile + 1;
   const Scratch scratch(static_cast<std::size_t>(tiles * 2 * args.n) * sizeof(A), stream);
   A* const parts = static_cast<A*>(scratch.data());
-  run("norm_rows_backward", warps ? norm_rows_gradients_warps<E> : norm_rows_gradients_blocks<E>,
-      static_cast<unsigned>(tiles), kThreads, stream, p, tile, parts);
+  const auto launch = [&](auto kernel, std::size_t shared) {
+    run_with(shared, "norm_rows_backward", kernel, static_cast<unsigned>(tiles), kThreads, stream,
+             p, tile, parts);
+  };
+  if (!p.packs || !p.weight.packs)
+    launch(warps ? norm_rows_gradients_warps<E, false> : norm_rows_gradients_blocks<E, false>, 0);
+  else
+    launch(warps ? norm_rows_gradients_warps<E, true> : norm_rows_gradients_blocks<E, true>,
+           NextRow<E, WarpPairs>::kBytes);
   run("norm_rows_backward", norm_rows_join<E>, dim3(static_cast<unsigned>((args.n + 31) / 32), 2),
       kThreads, stream, parts, static_cast<int>(tiles), args.n, static_cast<T*>(args.dweight),
       static_cast<T*>(args.dbias));
