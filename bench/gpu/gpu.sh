@@ -348,8 +348,8 @@ step_ladder() {
   grep -vE '^ *$' "$logs/ladder.log" | sed 's/^/    /'
 }
 
-# Records Nsight Compute's counters of the kernels of profiled.py. The report can be opened in ncu-ui
-# on any machine; the log has its text. The clocks are not changed.
+# Records Nsight Compute's counters of the kernels of profiled.py. ncu-ui opens the report on any
+# machine; the log has its text. The clocks are not changed.
 step_profile() {
   local library=$folder/bench/gpu/libbraid_bench.so status=0 size=()
   ((dry)) && size=(--tiny)

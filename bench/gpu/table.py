@@ -110,7 +110,7 @@ def main():
     if found is None:
         print("FAIL  table  expected nvidia-smi to name a GPU, got none")
         return 1
-    peer = Peer(dry, not options.no_compile)  # before the library, which then finds PyTorch's cuBLAS
+    peer = Peer(dry, not options.no_compile)  # before the library, which finds PyTorch's cuBLAS
     library = Library(options.library)
     table = Table(dry, found)
     if library.devices() < 1 or library.emulated != dry:

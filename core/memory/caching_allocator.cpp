@@ -111,8 +111,7 @@ struct AllocatorThreads {
 
 namespace {
 
-BRAID_FAST_THREAD_LOCAL constinit thread_local AllocatorThreads::Table* t_table =
-    nullptr;
+BRAID_FAST_THREAD_LOCAL constinit thread_local AllocatorThreads::Table* t_table = nullptr;
 constinit thread_local bool t_closed = false;
 
 struct ThreadEnd {

@@ -35,7 +35,7 @@ void* map_aligned(std::size_t bytes) noexcept {
 /// (vm.overcommit_memory=1), mmap would serve the request, and filling the memory would end the
 /// process. 64 times what there is now: a virtual machine may get more while it runs.
 bool is_beyond_machine(std::size_t bytes) noexcept {
-  struct sysinfo info {};
+  struct sysinfo info{};
   if (::sysinfo(&info) != 0) return false;
   return bytes / info.mem_unit / 64 > static_cast<std::size_t>(info.totalram) + info.totalswap;
 }

@@ -11,8 +11,8 @@
 //          rows and sums of its rows for the weights' gradients, and a second kernel adds the
 //          blocks' sums. While a row is computed, cp.async copies the next one: the sums take so many
 //          registers that an SM has two blocks for 16-bit dtypes and one for others, too few to
-//          hide the latency of the memory. Otherwise x and dy are read once for dx and once for the weights'
-//          gradients, and rows that do not fit are read again, likely from a cache.
+//          hide the latency of the memory. Otherwise x and dy are read once for dx and once for
+//          the weights' gradients, and rows that do not fit are read again, likely from a cache.
 // Order    a block's rows and each sum depend only on the shape and the dtype.
 namespace braid::cuda {
 
@@ -178,10 +178,10 @@ template <class A> struct BlockPairs {
   }
 };
 
-/// What a thread has of the next row's x and dy, copied to shared memory while it computes a row. It
-/// reads only what it has copied, so this needs no barrier. There is memory for two rows of 16-bit
-/// numbers, so that a row stays there for as long as it is computed, and takes no registers. Others
-/// are copied to registers first: twice their memory would be more than some GPUs have.
+/// What a thread has of the next row's x and dy, copied to shared memory while it computes a row.
+/// It reads only what it has copied, so this needs no barrier. There is memory for two rows of
+/// 16-bit numbers, so that a row stays there for as long as it is computed, and takes no registers.
+/// Others are copied to registers first: twice their memory would be more than some GPUs have.
 template <class E, class G> struct NextRow {
   using Row = StoredRow<E, G>;
   using Unit = Pack<typename E::T, Row::kWidth>;
@@ -210,8 +210,8 @@ template <class E, class G> struct NextRow {
   }
 };
 
-/// Computes dx of every `step`-th row from `first` on, and adds their terms to `sums`. `packed` says
-/// that all rows and the weights may be accessed in packs.
+/// Computes dx of every `step`-th row from `first` on, and adds their terms to `sums`. `packed`
+/// says that all rows and the weights may be accessed in packs.
 template <bool packed, class E, class G>
 BRAID_DEVICE void norm_backward_once(const G& group, const NormRowsBackward<E>& p,
                                      std::int64_t first, std::int64_t end, int step,

@@ -15,8 +15,8 @@ namespace braid::cuda {
 
 inline constexpr int kWideThreads = 512, kLongThreads = 1024;
 inline constexpr int kWidePacks = 16;  // of 16 bytes; 64 of the 128 registers that a thread has
-/// Blocks of an SM if each of their threads holds `packs` packs. In double, exp needs more registers
-/// than those that remain of 64.
+/// Blocks of an SM if each of their threads holds `packs` packs. In double, exp needs more than the
+/// registers that remain of 64.
 template <class E, int packs>
 inline constexpr int kWideBlocks = packs <= kWidePacks / 2 && sizeof(typename E::A) == 4 ? 2 : 1;
 template <class A> using WideGroup = BlockGroup<A, kWideThreads>;

@@ -34,7 +34,15 @@ if ((!everything)); then
       objects+=("$folder/${kernels[$i]}.o")
     fi
   done
-  ninja -C build/cuda "${objects[@]}"
+  memory=core/CMakeFiles/braid_core.dir/memory
+  ninja -C build/cuda "${objects[@]}" $memory/{caching_allocator,host_pool}.cpp.o
+  # core/memory/thread_local.hpp: with a variable of the model initial-exec, no running program can
+  # load a library that contains the CUDA runtime.
+  for name in caching_allocator host_pool; do
+    if readelf -rW "build/cuda/$memory/$name.cpp.o" | grep -E 'GOTTPOFF|TPOFF64'; then
+      die "$name.cpp has a thread-local variable of the model initial-exec"
+    fi
+  done
   echo "NOTE: nvcc compiled $((${#objects[@]} - 1)) of ${#kernels[@]} files"
 else
   # Everything that nvcc compiles, and two suites that call every part of the library. The sources
@@ -52,6 +60,8 @@ else
     fi
   done
   echo "ldd: no CUDA library"
+  python3 -c 'import ctypes; ctypes.CDLL("build/cuda/bench/gpu/libbraid_bench.so")'
+  echo "a running program can load the library with the CUDA runtime"
 fi
 
 # opened NAME PROGRAM...: runs a program that compares declarations and opens the library. Its last

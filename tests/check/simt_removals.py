@@ -6,10 +6,10 @@ A site is a statement that begins a line: __syncthreads…, __syncwarp, __thread
 cp_async_wait in kernels/cuda, and in kernels/cuda/runtime, core and parallel a wait of a stream or
 of the host for an event or a stream. Also in kernels/cuda, a call that orders what is around it:
 store_release, load_acquire and inc_acq_rel, which become an atomic store, a plain load and an
-atomic increment without an order. The changed file is compiled with the flags of the build folder and linked
-before the library, so that the rest is not built again. A removal that no test can detect is listed
-in simt_removals.txt with the reason. It is also a failure if a listed removal is detected, or if
-the listed line no longer exists.
+atomic increment without an order. The changed file is compiled with the flags of the build folder
+and linked before the library, so that the rest is not built again. A removal that no test can
+detect is listed in simt_removals.txt with the reason. It is also a failure if a listed removal is
+detected, or if the listed line no longer exists.
 
   simt_removals.py BUILD_FOLDER [--all] [--sample N] [--seed S] [--list] [--only TEXT]
 """

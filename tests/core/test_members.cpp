@@ -45,8 +45,7 @@ std::vector<Tensor> results_of(bool on) { return {full({}, on)}; }
 void settle() {
   try {
     synchronize(here());
-  } catch (const Error&) {
-  }
+  } catch (const Error&) {}
 }
 
 /// Calls f of `object` with arguments that are drawn for its parameters.

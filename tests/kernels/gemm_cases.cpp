@@ -219,9 +219,9 @@ void check_apart(DType t, const Product& s, const std::function<void(Operands&)>
         if (s.kept) wrong += !same(together.other[at], z);
         if (rounds_once(t, s) && std::isfinite(want)) {
           const double first =
-              std::fabs(z) + (by_cublas(s) && s.bias ? std::fabs(together.bias[j] + o) +
-                                                           std::fabs(together.bias[j])
-                                                     : 0);
+              std::fabs(z) + (by_cublas(s) && s.bias
+                                  ? std::fabs(together.bias[j] + o) + std::fabs(together.bias[j])
+                                  : 0);
           wrong +=
               !(std::fabs(got - want) <= 1.001 * unit_of(t) * (first + std::fabs(want)) + 0x1p-20);
         } else if (!gelu) {

@@ -71,8 +71,8 @@ Work convolve(const Sets& sets, std::int64_t padding) {
 
 /// The step as a graph, which is recorded once and then replayed.
 template <class Step, class Batch> auto replayed(const Step& step, const Batch& batch) {
-  auto captured = std::make_shared<braid::training::CapturedStep<Step>>(
-      braid::training::captured_step(step));
+  auto captured =
+      std::make_shared<braid::training::CapturedStep<Step>>(braid::training::captured_step(step));
   return [captured, batch](std::size_t) { return (*captured)(batch); };
 }
 

@@ -34,8 +34,8 @@ void manual_seed(std::uint64_t seed);
 /// The implementation of matrix products on CUDA devices.
 enum class GemmEngine {
   /// The default: cuBLAS for float16, bfloat16, and float32 with Float32Precision::tf32, where it
-  /// can be opened, Braid's kernels for all others. They also compute products of 16 bits with a
-  /// bias or a matrix to add, which cuBLAS rounds twice. Emulated devices always use Braid's kernels
+  /// can be opened, Braid's kernels for all others, and for products of 16 bits with a bias or a
+  /// matrix to add, which cuBLAS rounds twice. Emulated devices always use Braid's kernels
   automatic,
   braid,  ///< Braid's kernels: the same bits for every stream, thread and run
   /// NVIDIA's cuBLAS, opened at run time, for floating point products; Braid's kernels compute all
