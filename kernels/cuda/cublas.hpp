@@ -12,9 +12,9 @@ namespace braid::cuda {
 /// first; sum_a and the epilogue are separate passes after the product. Returns false if another
 /// engine has to compute it: integers, float32 with tf32x3, k == 0, sizes above 2³¹, leading dims
 /// shorter than a row, and with GemmEngine::automatic also tiny products and, of float16 and
-/// bfloat16, those with a bias or a matrix to add. Results are those of cuBLAS: float32 without TF32
-/// unless set_float32_precision says so, float16 and bfloat16 summed in float32; it rounds them
-/// before it adds a bias or a matrix, and after.
+/// bfloat16, those with a bias or a matrix to add. Results are those of cuBLAS: float32 without
+/// TF32 unless set_float32_precision says so, float16 and bfloat16 summed in float32; it rounds
+/// them before it adds a bias or a matrix, and after.
 /// Throws DeviceError (no library), ArgumentError (BRAID_GEMM), CudaError with the name of the
 /// library's status, and OutOfMemoryError.
 [[nodiscard]] bool cublas_gemm(const GemmArgs& args, Stream& stream);

@@ -9,9 +9,9 @@
 // Traffic  where each column has weights (layer and RMS norm) and a row fits in registers (up to
 //          8192 elements, 4096 of float64), x and dy are read once: each block writes dx of its
 //          rows and sums of its rows for the weights' gradients, and a second kernel adds the
-//          blocks' sums. While a row is computed, cp.async copies the next one: the sums take so many
-//          registers that an SM has two blocks for 16-bit dtypes and one for others, too few to
-//          hide the latency of the memory. Otherwise x and dy are read once for dx and once for
+//          blocks' sums. While a row is computed, cp.async copies the next one: the sums take so
+//          many registers that an SM has two blocks for 16-bit dtypes and one for others, too few
+//          to hide the latency of the memory. Otherwise x and dy are read once for dx and once for
 //          the weights' gradients, and rows that do not fit are read again, likely from a cache.
 // Order    a block's rows and each sum depend only on the shape and the dtype.
 namespace braid::cuda {
