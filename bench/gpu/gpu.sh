@@ -84,8 +84,8 @@ debs=$(readlink -f "${BRAID_DEBS:-build/debs}" || true)
 PATH=$PATH:/usr/local/cuda/bin
 [[ -d $debs/usr/bin ]] && PATH=$PATH:$debs/usr/bin
 python=${BRAID_PYTHON:-python3}
-# The tunable reserves memory for the library's thread-local variables, which use static TLS. Python
-# leaves little static TLS for libraries that are loaded later.
+# The tunable reserves memory for the thread-local variables of the emulation, which use static TLS.
+# Python leaves little static TLS for libraries that are loaded later.
 export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384 PYTHONDONTWRITEBYTECODE=1
 if ((dry)); then
   folder=build/simt
@@ -172,6 +172,7 @@ wait_for_programs() {
   local name
   wait
   for name in "${started[@]}"; do
+    [[ -s $logs/$name.lines ]] || line FAIL "$name" "it was ended" >"$logs/$name.lines"
     grep '^FAIL' "$logs/$name.lines" >/dev/null && failed=1
     cat "$logs/$name.lines"
     rm "$logs/$name.lines"
@@ -239,6 +240,13 @@ built() { # NAME: true if the tests were built
   return 1
 }
 
+# cases_of PROGRAM FILTER: the names of its cases, as Catch2's option -f takes them.
+cases_of() {
+  local list=(--list-test-names-only) # Catch2 2
+  "$1" --help | grep -e --list-test-names-only >/dev/null || list=(--list-tests --verbosity quiet)
+  "$1" "${list[@]}" "$2" 2>"$logs/core.err" | sed 's/,/\\,/g'
+}
+
 step_tests() {
   local all=("") kernels=("") split=("") nn=("")
   local gemm="[gemm]~[names]" every="[every]" core="~[.]~[io]~[hostile]"
@@ -254,8 +262,11 @@ step_tests() {
   # the largest programs: one part in `sample` of their long loops
   beside tests.every 240 env "BRAID_TEST_PART=0/$sample" "$(program cuda_kernels)" "$every"
   # a list of cases for each process
-  "$(program core)" --list-test-names-only "$core" 2>"$logs/core.err" |
-    sed 's/,/\\,/g' | split -n "r/$parts" -d -a 1 - "$logs/core.cases."
+  cases_of "$(program core)" "$core" | split -n "r/$parts" -d -a 1 - "$logs/core.cases."
+  if [[ ! -s $logs/core.cases.0 ]]; then
+    line FAIL tests.core "the program lists no case: $logs/core.err"
+    parts=0
+  fi
   for ((i = 0; i < parts; ++i)); do
     beside "tests.core.$i" 240 "${group[@]}" BRAID_DEVICE=cuda:0 \
       "BRAID_TEST_PART=$((i % sample))/$sample" "$(program core)" -f "$logs/core.cases.$i"
@@ -359,7 +370,7 @@ step_profile() {
     line "SKIP(not built: ./dev gpu --only build)" profile ""
   else
     timeout -k 5 "$(left)" ncu --clock-control none --set full \
-      -k "regex:linear_|matmul|attention|layer_norm|conv_" -f -o "$out/profile" \
+      -k "regex:linear_|matmul|attention|norm_rows|conv_" -f -o "$out/profile" \
       "$(command -v "$python")" bench/gpu/profiled.py "$library" "${size[@]}" \
       >"$logs/profile.log" 2>&1 </dev/null || status=$?
     if grep ERR_NVGPUCTRPERM "$logs/profile.log" >/dev/null; then
@@ -368,8 +379,9 @@ step_profile() {
       line FAIL profile "exit status $status: $logs/profile.log"
       tail -n 12 "$logs/profile.log" | sed 's/^/    /'
     else
-      line PASS profile "$out/profile.ncu-rep"
-      ncu --import "$out/profile.ncu-rep" --page details >>"$logs/profile.log" 2>&1
+      ncu --import "$out/profile.ncu-rep" --page details >>"$logs/profile.log" 2>&1 || status=$?
+      if ((status == 0)); then line PASS profile "$out/profile.ncu-rep"
+      else line FAIL profile "no text of the report: $logs/profile.log"; fi
     fi
   fi
 }
@@ -423,15 +435,18 @@ with_cublas=()
 
 # The programs of a build for another machine, without symbols, in one archive.
 pack_programs() {
-  local programs=("$folder/bench/bench_ladder" "$folder/bench/gpu/libbraid_bench.so") name stage
+  local programs=("$folder/bench/bench_ladder" "$folder/bench/gpu/libbraid_bench.so")
+  local name program stage
   build_for "$pack" 36000 || return
   for name in "${targets[@]:1}"; do
-    programs+=("$(find "$folder/tests" -name "$name" -type f -perm -u+x)")
+    program=$(find "$folder/tests" -name "$name" -type f -perm -u+x)
+    [[ -n $program ]] || die "expected $name in $folder/tests, got none"
+    programs+=("$program")
   done
   stage=$(mktemp -d)
-  cp --parents "${programs[@]}" "$stage" && find "$stage" -type f -exec strip {} +
   # All programs contain the same kernels. The dictionary of -9 is large enough to find them.
-  tar -C "$stage" -c build | xz -9 >"build/gpu-$pack.tar.xz"
+  cp --parents "${programs[@]}" "$stage" && find "$stage" -type f -exec strip {} + &&
+    tar -C "$stage" -c build | xz -9 >"build/gpu-$pack.tar.xz" || return
   rm -r "$stage"
   du -h "build/gpu-$pack.tar.xz"
 }

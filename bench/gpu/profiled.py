@@ -30,5 +30,7 @@ def works(library, tiny):
 
 
 if __name__ == "__main__":
-    for name, work in works(Library(sys.argv[1]), "--tiny" in sys.argv):
+    library = Library(sys.argv[1])
+    library.engine("braid")
+    for name, work in works(library, "--tiny" in sys.argv):
         print(f"{name}: {work.events(1):.1f} us under the profiler", flush=True)

@@ -83,7 +83,9 @@ def gpt2(t):
     count = sum(numel(shape) for shape in shapes(*sizes) if len(shape) == 2)
     operands = [t.library.normal(count, scale=0.02), t.library.labels(rows * context, sizes[3]),
                 t.library.labels(rows * context, sizes[3])]
+    # the engine that a user gets; other rows choose one
     work = t.library.work("gpt2_tiny_step" if t.dry else "gpt2_step", operands)
+    work = t.engine("automatic", work)
     timers = {"braid": work.wall}
     if not t.peer.missing:
         tokens, target = (t.peer.view(x).reshape(rows, context).clone() for x in operands[1:])

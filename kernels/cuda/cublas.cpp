@@ -139,11 +139,12 @@ GemmEngine gemm_engine() {
   return static_cast<GemmEngine>(engine);
 }
 
-bool cublas_computes(GemmEngine engine, DType dtype, Float32Precision precision, bool (*opens)()) {
+bool cublas_computes(GemmEngine engine, DType dtype, Float32Precision precision, bool adds,
+                     bool (*opens)()) {
   const bool single = dtype == DType::float32;
   const bool tensor_cores = size_of(dtype) == 2 || (single && precision == Float32Precision::tf32);
   switch (engine) {
-    case GemmEngine::automatic: return tensor_cores && opens();
+    case GemmEngine::automatic: return tensor_cores && !(adds && size_of(dtype) == 2) && opens();
     case GemmEngine::cublas:
       return tensor_cores || dtype == DType::float64 ||
              (single && precision == Float32Precision::exact);
@@ -165,10 +166,9 @@ namespace {
 bool multiply(const GemmArgs& args, Stream& stream) {
   const GemmEngine engine = gemm_engine();
   const Float32Precision precision = precision_for(args.k, float32_precision());
-  if (!cublas_computes(engine, args.dtype, precision, &cublas::is_installed) || args.k == 0 ||
-      args.batch > std::numeric_limits<int>::max() ||
-      (engine == GemmEngine::automatic &&
-       (is_tiny(args) || (size_of(args.dtype) == 2 && adds(args)))))
+  if (!cublas_computes(engine, args.dtype, precision, adds(args), &cublas::is_installed) ||
+      args.k == 0 || args.batch > std::numeric_limits<int>::max() ||
+      (engine == GemmEngine::automatic && is_tiny(args)))
     return false;
   if (args.batch > 1 && args.batch_c == 0 && adds(args) && !args.accumulate) return false;
   // A row-major [rows, columns] matrix is a column-major [columns, rows] one. So the first operand

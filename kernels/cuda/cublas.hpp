@@ -20,8 +20,9 @@ namespace braid::cuda {
 [[nodiscard]] bool cublas_gemm(const GemmArgs& args, Stream& stream);
 
 /// Whether cuBLAS computes the products of an engine and a dtype, with a precision of float32.
-/// `opens` says whether it can be opened; it is called only where that decides.
+/// `adds`: it would add them to C. `opens` says whether it can be opened; it is called only where
+/// that decides.
 [[nodiscard]] bool cublas_computes(GemmEngine engine, DType dtype, Float32Precision precision,
-                                   bool (*opens)());
+                                   bool adds, bool (*opens)());
 
 }  // namespace braid::cuda

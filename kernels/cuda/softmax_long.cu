@@ -15,10 +15,8 @@ namespace braid::cuda {
 
 inline constexpr int kWideThreads = 512, kLongThreads = 1024;
 inline constexpr int kWidePacks = 16;  // of 16 bytes; 64 of the 128 registers that a thread has
-/// Blocks of an SM if each of their threads holds `packs` packs. In double, exp needs more than the
-/// registers that remain of 64.
-template <class E, int packs>
-inline constexpr int kWideBlocks = packs <= kWidePacks / 2 && sizeof(typename E::A) == 4 ? 2 : 1;
+/// Blocks of an SM if each of their threads holds `packs` packs.
+template <int packs> inline constexpr int kWideBlocks = packs <= kWidePacks / 2 ? 2 : 1;
 template <class A> using WideGroup = BlockGroup<A, kWideThreads>;
 template <class A> using LongGroup = BlockGroup<A, kLongThreads>;
 /// A row in registers in its stored type, which may begin anywhere.
@@ -67,7 +65,7 @@ BRAID_DEVICE void map_row(const typename E::T* x, typename E::T* y, std::int64_t
 
 /// Rows of up to WideRow<E, held>::kMost elements.
 template <class E, int held>
-__global__ void __launch_bounds__(kWideThreads, kWideBlocks<E, held>)
+__global__ void __launch_bounds__(kWideThreads, kWideBlocks<held>)
     softmax_wide_rows(const typename E::T* x, typename E::T* y, std::int64_t rows, int n,
                       bool packs, bool log) {
   using A = typename E::A;
@@ -153,7 +151,7 @@ BRAID_DEVICE void map_gradient(const typename E::T* y, const typename E::T* dy, 
 /// Aligned rows of up to kMostOfTwo<T, packs> elements, whose operands are held.
 template <class T, int packs> inline constexpr int kMostOfTwo = kWideThreads * packs * kWidest<T>;
 template <class E, int packs>
-__global__ void __launch_bounds__(kWideThreads, kWideBlocks<E, 2 * packs>)
+__global__ void __launch_bounds__(kWideThreads, kWideBlocks<2 * packs>)
     softmax_backward_wide_rows(const typename E::T* y, const typename E::T* dy, typename E::T* dx,
                                std::int64_t rows, int n, bool log) {
   using T = typename E::T;
@@ -228,8 +226,10 @@ void softmax_long(const SoftmaxArgs& args, Stream& stream) {
           rows_in_packs(args.n, x, y), args.log);
     };
     constexpr int all = kWidePacks, half = kWidePacks / 2;
-    if (args.n <= WideRow<E, half>::kMost) launch(softmax_wide_rows<E, half>, kWideThreads);
-    else if (args.n <= WideRow<E, all>::kMost) launch(softmax_wide_rows<E, all>, kWideThreads);
+    if constexpr (sizeof(T) < 8)  // rows of double come here only if they are longer
+      if (args.n <= WideRow<E, half>::kMost)
+        return launch(softmax_wide_rows<E, half>, kWideThreads);
+    if (args.n <= WideRow<E, all>::kMost) launch(softmax_wide_rows<E, all>, kWideThreads);
     else launch(softmax_long_rows<E>, kLongThreads);
   });
 }

@@ -283,7 +283,7 @@ def main():
             failures.append(f"{name}: its removal is not noticed")
         if how and reason:
             failures.append(f"{name}: its removal is noticed, so it needs no reason")
-    print(f"SHOWS: {len(chosen)} of {len(found)} barriers and waits removed, "
+    print(f"SHOWS: {len(chosen)} of {len(found)} barriers, fences and waits removed, "
           f"{len(known)} listed with a reason")
     for failure in failures:
         print("FAIL:", failure)

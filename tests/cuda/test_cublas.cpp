@@ -96,6 +96,7 @@ TEST_CASE("cublas: what each engine leaves to it", "[cublas]") {
     DType dtype;
     bool automatic, cublas;
     Float32Precision precision = Float32Precision::exact;
+    bool adds = false;  // to a matrix that is there
   };
   for (const Row& row : {Row{DType::float16, true, true},
                          {DType::bfloat16, true, true},
@@ -106,11 +107,15 @@ TEST_CASE("cublas: what each engine leaves to it", "[cublas]") {
                          {DType::float64, false, true, Float32Precision::tf32},
                          {DType::float64, false, true},
                          {DType::int32, false, false},
-                         {DType::int64, false, false}}) {
-    INFO(row.dtype);
+                         {DType::int64, false, false},
+                         // rounded twice by cuBLAS
+                         {DType::float16, false, true, Float32Precision::exact, true},
+                         {DType::bfloat16, false, true, Float32Precision::tf32, true},
+                         {DType::float32, true, true, Float32Precision::tf32, true}}) {
+    INFO(row.dtype << (row.adds ? ", added" : ""));
     asked = 0;
     const auto computes = [&](GemmEngine engine, bool (*library)()) {
-      return cuda::cublas_computes(engine, row.dtype, row.precision, library);
+      return cuda::cublas_computes(engine, row.dtype, row.precision, row.adds, library);
     };
     CHECK(computes(GemmEngine::automatic, opens) == row.automatic);
     CHECK_FALSE(computes(GemmEngine::automatic, fails));

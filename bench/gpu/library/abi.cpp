@@ -158,14 +158,16 @@ BRAID_BENCH_API double bb_error_of(const void* got, const void* want) {
   });
 }
 
-/// Selects the engine of matrix products: `braid` or `cublas`.
+/// Selects the engine of matrix products: `automatic`, `braid` or `cublas`.
 BRAID_BENCH_API int bb_engine(const char* name) {
   return guarded(-1, [&] {
     const std::string engine = name;
-    if (engine != "braid" && engine != "cublas")
-      throw braid::ArgumentError("bb_engine: expected braid or cublas, got " + engine);
-    braid::cuda::set_gemm_engine(engine == "cublas" ? braid::cuda::GemmEngine::cublas
-                                                    : braid::cuda::GemmEngine::braid);
+    using braid::cuda::GemmEngine;
+    if (engine != "automatic" && engine != "braid" && engine != "cublas")
+      throw braid::ArgumentError("bb_engine: expected automatic, braid or cublas, got " + engine);
+    braid::cuda::set_gemm_engine(engine == "cublas"  ? GemmEngine::cublas
+                                 : engine == "braid" ? GemmEngine::braid
+                                                     : GemmEngine::automatic);
     return 0;
   });
 }

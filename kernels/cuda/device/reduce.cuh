@@ -29,8 +29,9 @@ inline constexpr std::int64_t kColumnChunk = 128;  // rows of a reduce_columns b
 inline constexpr int kMostLevels = 6;              // of a tree of chunks
 
 /// How many elements of a row of n a block reduces before it has to wait until its result is
-/// written and counted. Rows of 2^24 have enough blocks if each reduces four chunks, and one level
-/// of the tree less. A result of more than 8 bytes (an index) leaves no registers for that.
+/// written and counted. Rows of 2^24 have enough blocks if each reduces four chunks, and, above
+/// that and up to 2^26, one level of the tree less. A result of more than 8 bytes (an index) leaves
+/// no registers for that.
 template <class R> BRAID_HOST_DEVICE std::int64_t block_length(std::int64_t n) {
   if constexpr (sizeof(typename R::Acc) > 8) return kBlockChunk;
   else return n < std::int64_t{1} << 24 ? kBlockChunk : 4 * kBlockChunk;
