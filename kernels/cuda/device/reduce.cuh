@@ -146,9 +146,10 @@ BRAID_DEVICE typename R::Acc join_block(const R& reducer, typename R::Acc own,
   return own;
 }
 
-/// One chunk of an output per block. The last block of a group of chunks joins them.
+/// One chunk of an output per block. The last block of a group of chunks joins them. For results
+/// of more than 8 bytes nvcc would choose 48 registers and spill; four blocks of an SM leave 64.
 template <class R, class L, class W>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, (sizeof(typename R::Acc) > 8 ? 4 : 0))
     reduce_blocks(R reducer, L load, W write, ChunkTree<typename R::Acc> tree, std::int64_t outputs,
                   std::int64_t n, Divider chunks) {
   using Acc = typename R::Acc;
