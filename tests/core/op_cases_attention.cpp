@@ -91,6 +91,9 @@ Tensor call(const Attention& s, Tensors in) {
   });
 }
 
+/// 1 / √width. A score of vectors of width 0 is a sum of nothing, 0 with any finite scale.
+double usual_scale(I width) { return width == 0 ? 1 : 1 / std::sqrt(static_cast<double>(width)); }
+
 /// k or v with each head repeated for the query heads of its group.
 Array repeated(const Attention& s, A x, I heads) {
   if (!s.groups) return x;
@@ -113,7 +116,7 @@ Array expected(const Attention& s, Arrays in) {
   const I first = r > 2 || rows == 1 ? kFirstRow * heads * queries * keys : 0;
   return reference::attention(
       in[0], repeated(s, in[1], all), repeated(s, in[2], all), s.hides || s.adds ? &mask : nullptr,
-      s.causal, s.scale > 0 ? s.scale : 1 / std::sqrt(static_cast<double>(width)),
+      s.causal, s.scale > 0 ? s.scale : usual_scale(width),
       s.dropout > 0 ? factors(first, s.dropout) : std::function<double(I)>());
 }
 
@@ -212,10 +215,9 @@ void add_packed(Cases& list) {
         return reference::value(given, {i[0], i[1], given.shape[2] == 3 ? i[2] : 0, i[3], i[4]});
       });
       const I n = x.shape[1], first = kFirstRow * x.shape[3] * n * n;
-      const Array y =
-          reference::attention(part_of(x, 0), part_of(x, 1), part_of(x, 2), nullptr, causal,
-                               1 / std::sqrt(static_cast<double>(x.shape[4])),
-                               causal ? factors(first, 0.5) : std::function<double(I)>());
+      const Array y = reference::attention(
+          part_of(x, 0), part_of(x, 1), part_of(x, 2), nullptr, causal, usual_scale(x.shape[4]),
+          causal ? factors(first, 0.5) : std::function<double(I)>());
       return reference::generate({x.shape[0], n, x.shape[3], x.shape[4]}, [&](const Sizes& i) {
         return reference::value(y, {i[0], i[2], i[1], i[3]});
       });
@@ -297,10 +299,10 @@ Array expected(const Varlen& s, Arrays in) {
       const I h = i / (queries * keys), token = q_first + i / keys % queries;
       return factor(((kFirstRow + token) * q[1] + h) * k[0] + i % keys);
     };
-    const Array of = reference::attention(
-        part(in[0], q_first, queries), part(in[1], k_first, keys), part(in[2], k_first, keys),
-        &mask, false, s.options.scale.value_or(1 / std::sqrt(static_cast<double>(q[2]))),
-        p > 0 ? of_index : std::function<double(I)>());
+    const Array of = reference::attention(part(in[0], q_first, queries), part(in[1], k_first, keys),
+                                          part(in[2], k_first, keys), &mask, false,
+                                          s.options.scale.value_or(usual_scale(q[2])),
+                                          p > 0 ? of_index : std::function<double(I)>());
     reference::for_each(of.shape, [&](const Sizes& i) {
       y[((q_first + i[1]) * q[1] + i[0]) * v[2] + i[2]] = reference::value(of, i);
     });

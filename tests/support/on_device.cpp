@@ -35,8 +35,6 @@ bool in_part(std::size_t number) {
   return number % chosen.count == chosen.index;
 }
 
-std::size_t parts() { return part().count * (emulated() ? devices().size() : 1); }
-
 bool mine(std::size_t number) {
   if (!emulated()) return in_part(number);
   const std::size_t count = devices().size();

@@ -39,8 +39,6 @@ bool in_part(std::size_t number);
 /// Emulated devices differ only in their index, so the most expensive checks are divided among
 /// them. Returns whether this device runs case `number` and the case is in the sampled part.
 bool mine(std::size_t number);
-/// In how many parts mine() cuts a list.
-std::size_t parts();
 /// The same for the table of ops. Emulated devices divide it with BRAID_TEST_DIVIDE=1 (check simt).
 /// Without it (./dev test ops) each device runs the whole table.
 bool mine_of_table(std::size_t number);
