@@ -8,23 +8,29 @@ from measure import geomean
 from rows_kernels import layer_backward, layer_operands
 
 
+def add_graph(t, timers, make):
+    """Adds a timer of PyTorch's CUDA graph of the function that make() returns. An error does not
+    end the row, except in a dry run, where nothing may fail: it is returned as text."""
+    try:
+        timers["graph"] = t.peer.wall(t.peer.graph(make))
+    except Exception as error:
+        if t.dry:
+            raise
+        return f"torch's CUDA graph: {type(error).__name__}"
+    return None
+
+
 def small(t, name, work, make, bar):
     """Compares Braid with eager PyTorch, whose function make() returns, and with the bar. PyTorch's
     CUDA graph is reported too."""
-    timers, note = {"braid": work.wall}, ""
+    timers, failed = {"braid": work.wall}, None
     if make:
         timers["eager"] = t.peer.wall(make())
-        try:
-            timers["graph"] = t.peer.wall(t.peer.graph(make))
-        # an error of this figure does not end the row, except in a dry run, where nothing may fail
-        except Exception as error:
-            if t.dry:
-                raise
-            note = f"  (torch's CUDA graph: {type(error).__name__})"
+        failed = add_graph(t, timers, make)
     series = t.clock.interleave(timers)
     graph = series.pop("graph", None)
-    if graph:
-        note = f"  (torch's CUDA graph {graph.time():.2f} us)"
+    note = f"  (torch's CUDA graph {graph.time():.2f} us)" if graph else ""
+    note = f"  ({failed})" if failed else note
     t.table.ratio(name, series, "braid", ("eager",), bar, t.peer.missing, note)
 
 
@@ -60,13 +66,7 @@ def g7(t):
         if not t.table.check("G7.losses", apart, 1e-4):
             return
         timers["eager"] = t.peer.wall(row.step)
-        try:
-            timers["graph"] = t.peer.wall(t.peer.graph(lambda: row.step))
-        # an error of this figure does not end the row, except in a dry run, where nothing may fail
-        except Exception as error:
-            if t.dry:
-                raise
-            reason = f"torch's CUDA graph: {type(error).__name__}"
+        reason = add_graph(t, timers, lambda: row.step)
     series = t.clock.interleave(timers)
 
     def compare(name, ours, peer, bar):

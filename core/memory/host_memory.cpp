@@ -41,8 +41,8 @@ bool is_beyond_machine(std::size_t bytes) noexcept {
 }
 
 void* allocate(std::size_t bytes) noexcept {
-  if (bytes >= kMapped && is_beyond_machine(bytes)) return nullptr;
-  return bytes >= kMapped ? map_aligned(bytes) : std::aligned_alloc(64, bytes);
+  if (bytes < kMapped) return std::aligned_alloc(64, bytes);
+  return is_beyond_machine(bytes) ? nullptr : map_aligned(bytes);
 }
 
 void release(void* data, std::size_t bytes) noexcept {

@@ -69,11 +69,16 @@ Work convolve(const Sets& sets, std::int64_t padding) {
   });
 }
 
-/// The step as a graph, which is recorded once and then replayed.
-template <class Step, class Batch> auto replayed(const Step& step, const Batch& batch) {
-  auto captured =
-      std::make_shared<braid::training::CapturedStep<Step>>(braid::training::captured_step(step));
-  return [captured, batch](std::size_t) { return (*captured)(batch); };
+/// step(batch), as usual or as a graph, which is recorded once and then replayed.
+template <class Step, class Batch> Work work_of(const Step& step, const Batch& batch, bool graph) {
+  Work work;
+  if (graph)
+    work.once = [batch, captured = std::make_shared<braid::training::CapturedStep<Step>>(
+                            braid::training::captured_step(step))](std::size_t) {
+      return (*captured)(batch);
+    };
+  else work.once = [step, batch](std::size_t) { return step(batch); };
+  return work;
 }
 
 /// One SGD step of Linear(5, 2) on 30 rows, as in rows.py, as usual or captured. The result is the
@@ -84,12 +89,8 @@ Work sgd_step(bool capture) {
   braid::to(model, device());
   auto row = std::make_shared<Step>(std::move(model), input(30, 5).to(device()),
                                     target(30, 2).to(device()), kMse);
-  const auto step = [row](const Tensor&) { return row->step().detach(); };
-  const Tensor batch = braid::zeros({1}, {.device = device()});  // the row has its own
-  Work work;
-  if (capture) work.once = replayed(step, batch);
-  else work.once = [step, batch](std::size_t) { return step(batch); };
-  return work;
+  const Tensor unused = braid::zeros({1}, {.device = device()});  // the row has its own batch
+  return work_of([row](const Tensor&) { return row->step().detach(); }, unused, capture);
 }
 
 /// A training step of a network of three layers, with clipped gradients and AdamW, as usual or
@@ -114,11 +115,7 @@ Work mlp_step(const Sets& sets, bool capture) {
     training->p.push_back(sets[0][i].detach().clone().requires_grad_());
   training->adam = std::make_unique<braid::optim::AdamW>(training->p);
   const Batch batch{sets[0][6], sets[0][7]};
-  Work work;
-  const auto step = [training](const Batch& b) { return (*training)(b); };
-  if (capture) work.once = replayed(step, batch);
-  else work.once = [step, batch](std::size_t) { return step(batch); };
-  return work;
+  return work_of([training](const Batch& b) { return (*training)(b); }, batch, capture);
 }
 
 /// One optimizer step for a large parameter with a fixed gradient.
