@@ -11,11 +11,22 @@ namespace autograd {
 double SavedValue::toDouble() const { return get<Scalar>().to_double(); }
 std::int64_t SavedValue::toInt() const { return get<Scalar>().to<std::int64_t>(); }
 bool SavedValue::toBool() const { return get<Scalar>().to<bool>(); }
+Scalar SavedValue::toScalar() const { return get<Scalar>(); }
+Tensor SavedValue::toTensor() const { return get<Tensor>(); }
+std::vector<std::int64_t> SavedValue::toIntVector() const {
+  return get<std::vector<std::int64_t>>();
+}
+const std::string& SavedValue::toStringRef() const { return get<std::string>(); }
 void SavedValue::other_kind() const {
   throw ArgumentError(str("saved_data: expected a value of the type that is asked for, got ",
                           value_.has_value() ? braid::detail::type_name(value_.type().name())
                                              : "none; forward has not assigned it"));
 }
+
+void AutogradContext::save_for_backward(variable_list tensors) { to_save_ = std::move(tensors); }
+void AutogradContext::mark_dirty(const variable_list& inputs) { dirty_ = inputs; }
+void AutogradContext::mark_non_differentiable(const variable_list& outputs) { constant_ = outputs; }
+bool AutogradContext::needs_input_grad(std::size_t index) const { return needs_.at(index); }
 
 variable_list AutogradContext::get_saved_variables() const {
   variable_list all;
@@ -37,6 +48,13 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors,
 }  // namespace autograd
 
 namespace detail {
+
+void FunctionArguments::add_tensor(const Tensor& t) {
+  is_tensor.push_back(true);
+  tensors.push_back(t);
+}
+void FunctionArguments::add_other() { is_tensor.push_back(false); }
+
 namespace {
 
 bool is_among(const Tensor& t, std::span<const Tensor> list) {

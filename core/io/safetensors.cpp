@@ -207,11 +207,14 @@ void write(io::OutputFile& file, const Plan& p, std::span<const NamedTensor> ten
 
 }  // namespace
 
-void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
-                      std::span<const std::pair<std::string, std::string>> metadata) {
-  const Plan p = checked_plan(tensors, metadata);
+void TensorsToSave::add(std::string_view name, const Tensor& tensor) {
+  list_.push_back({name, &tensor});
+}
+void TensorsToSave::save(const std::string& path,
+                         const std::vector<std::pair<std::string, std::string>>& metadata) const {
+  const Plan p = checked_plan(list_, metadata);
   io::OutputFile file(path);
-  write(file, p, tensors);
+  write(file, p, list_);
   file.commit();
 }
 
@@ -225,4 +228,13 @@ Safetensors read_safetensors(const io::Source& file, const SafetensorsOptions& o
 }
 
 }  // namespace detail
+
+void save_safetensors(const std::string& path,
+                      std::initializer_list<std::pair<std::string_view, Tensor>> tensors,
+                      const std::vector<std::pair<std::string, std::string>>& metadata) {
+  detail::TensorsToSave list;
+  for (const auto& [name, tensor] : tensors) list.add(name, tensor);
+  list.save(path, metadata);
+}
+
 }  // namespace braid

@@ -1,7 +1,13 @@
+#include <functional>
+
 #include <braid/core/error.hpp>
 #include <braid/core/state_dict.hpp>
 
 namespace braid {
+
+std::size_t detail::NameHash::operator()(std::string_view name) const noexcept {
+  return std::hash<std::string_view>()(name);
+}
 
 StateDict::StateDict(std::initializer_list<value_type> entries)
     : StateDict(std::vector<value_type>(entries)) {}

@@ -35,8 +35,8 @@ WordVocabulary::WordVocabulary(std::string_view text, std::int64_t limit) {
   if (limit < 2)
     throw ArgumentError(str("WordVocabulary: expected a limit of at least 2, ", kUnknown, " and ",
                             kEndOfLine, ", got ", limit));
-  ids_.emplace(kUnknown, kUnknownId);
-  ids_.emplace(kEndOfLine, kEndOfLineId);
+  ids_.emplace(kUnknown, static_cast<std::size_t>(kUnknownId));
+  ids_.emplace(kEndOfLine, static_cast<std::size_t>(kEndOfLineId));
   struct Entry {
     std::int64_t count;
     std::string_view word;
@@ -55,14 +55,14 @@ WordVocabulary::WordVocabulary(std::string_view text, std::int64_t limit) {
     entries.resize(static_cast<std::size_t>(limit - 2));
   words_ = {std::string(kUnknown), std::string(kEndOfLine)};
   for (const Entry& e : entries) {
-    ids_.emplace(e.word, size());
+    ids_.emplace(e.word, words_.size());
     words_.emplace_back(e.word);
   }
 }
 
 std::int64_t WordVocabulary::id(std::string_view word) const {
   const auto found = ids_.find(word);
-  return found == ids_.end() ? kUnknownId : found->second;
+  return found == ids_.end() ? kUnknownId : static_cast<std::int64_t>(found->second);
 }
 
 const std::string& WordVocabulary::word(std::int64_t id) const {

@@ -30,6 +30,13 @@ ForwardHookHandle AnyModule::register_forward_hook(ForwardHookFunction hook) {
   return detail::add_hook(*module, std::move(hook));
 }
 
+void Sequential<>::push_back(AnyModule layer) {
+  push_back(std::to_string(layers.size()), std::move(layer));
+}
+void Sequential<>::push_back(std::string name, AnyModule layer) {
+  layers.insert(std::move(name), std::move(layer));
+}
+
 AnyModule& Sequential<>::operator[](std::size_t i) {
   if (i >= size())
     throw IndexError(str("Sequential: expected an index below ", size(), ", got ", i));

@@ -31,6 +31,14 @@ Average::Average(std::vector<Tensor> parameters, const AverageOptions& options)
   updates_ = nn::Buffer(zeros({1}, {.device = Device(), .dtype = DType::int64}));
 }
 
+auto Average::braid_fields() -> std::tuple<std::vector<nn::Buffer>&, nn::Buffer&> {
+  return std::tie(average_, updates_);
+}
+auto Average::braid_fields() const
+    -> std::tuple<const std::vector<nn::Buffer>&, const nn::Buffer&> {
+  return std::tie(average_, updates_);
+}
+
 std::int64_t Average::updates() const { return updates_.item<std::int64_t>(); }
 
 void Average::update() {

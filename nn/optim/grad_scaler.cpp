@@ -54,6 +54,13 @@ GradScaler::GradScaler(const GradScalerOptions& options) : options_(options) {
   growth_tracker_ = nn::Buffer(zeros({}, {.device = kHost, .dtype = DType::int64}));
 }
 
+auto GradScaler::braid_fields() -> std::tuple<nn::Buffer&, nn::Buffer&> {
+  return std::tie(scale_, growth_tracker_);
+}
+auto GradScaler::braid_fields() const -> std::tuple<const nn::Buffer&, const nn::Buffer&> {
+  return std::tie(scale_, growth_tracker_);
+}
+
 double GradScaler::get_scale() const { return options_.enabled ? scale_.item<double>() : 1; }
 
 Tensor GradScaler::scale(const Tensor& loss) const {

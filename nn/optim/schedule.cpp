@@ -39,6 +39,14 @@ Schedule::Schedule(Optimizer& optimizer) : optimizer_(&optimizer) {
 }
 Schedule::~Schedule() = default;
 
+auto Schedule::braid_fields() -> std::tuple<nn::Buffer&, nn::Buffer&, nn::Buffer&> {
+  return std::tie(base_lr_, lr_, steps_);
+}
+auto Schedule::braid_fields() const
+    -> std::tuple<const nn::Buffer&, const nn::Buffer&, const nn::Buffer&> {
+  return std::tie(base_lr_, lr_, steps_);
+}
+
 std::int64_t Schedule::steps() const { return steps_.item<std::int64_t>(); }
 
 double Schedule::lr(std::size_t group) const {
@@ -139,6 +147,16 @@ PlateauSchedule::PlateauSchedule(Optimizer& optimizer, const PlateauOptions& opt
   best_ = numbers({options.maximize ? -std::numeric_limits<double>::infinity()
                                     : std::numeric_limits<double>::infinity()});
   counts_ = counts({0, 0});
+}
+
+auto PlateauSchedule::braid_fields()
+    -> std::tuple<nn::Buffer&, nn::Buffer&, nn::Buffer&, nn::Buffer&, nn::Buffer&> {
+  return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_));
+}
+auto PlateauSchedule::braid_fields() const
+    -> std::tuple<const nn::Buffer&, const nn::Buffer&, const nn::Buffer&, const nn::Buffer&,
+                  const nn::Buffer&> {
+  return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_));
 }
 
 void PlateauSchedule::step(double metric) {

@@ -1,6 +1,7 @@
 #include <braid/nn/training/captured_step.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <braid/core/autograd.hpp>
@@ -10,6 +11,9 @@
 #include <braid/core/ops/create.hpp>
 
 namespace braid::training::detail {
+
+bool has_sign(long double x) noexcept { return std::signbit(x); }
+
 namespace {
 
 constexpr std::int64_t kWarnAfter = 3;  // recordings that were lost

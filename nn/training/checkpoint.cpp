@@ -217,18 +217,22 @@ class Unfinished {
 
 }  // namespace
 
-void detail::check_rates(const Tensor* rates, std::int64_t groups) {
-  const bool good =
-      rates != nullptr && rates->dtype() == DType::float64 && rates->numel() == groups;
-  if (!good)
+Tensor detail::split_rates(std::span<const StateDict::value_type> dict, std::int64_t groups,
+                           StateDict& rest) {
+  rest = StateDict(std::vector<StateDict::value_type>(dict.begin(), dict.end()));
+  const Tensor* const found = rest.find("lr");
+  if (found == nullptr || found->dtype() != DType::float64 || found->numel() != groups)
     throw ArgumentError(str("Checkpoint: expected the optimizer's state to hold lr, ", groups,
-                            " of float64, got ", rates == nullptr ? "none" : "another tensor"));
+                            " of float64, got ", found == nullptr ? "none" : "another tensor"));
+  const Tensor rates = *found;
   for (std::int64_t i = 0; i < groups; ++i) {
-    const double lr = rates->data<double>()[i];
+    const double lr = rates.data<double>()[i];
     if (!(lr >= 0) || std::isinf(lr))
       throw ArgumentError(
           str("Checkpoint: expected learning rates >= 0 in the optimizer's state, got ", lr));
   }
+  rest.erase("lr");
+  return rates;
 }
 
 void detail::nothing_to_save(const char* signature) {

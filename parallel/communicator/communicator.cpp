@@ -90,6 +90,8 @@ void copy_all(std::span<const BufferView> from, std::span<const BufferView> to) 
 Communicator::Communicator(std::vector<Device> devices, int size)
     : devices_(std::move(devices)), size_(size) {}
 
+std::span<const Device> Communicator::devices() const noexcept { return devices_; }
+
 void Communicator::broadcast(std::span<const BufferView> buffers) {
   check_alike("broadcast", buffers, devices_);
   if (size_ > 1) do_broadcast(buffers);

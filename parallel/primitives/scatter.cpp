@@ -199,7 +199,7 @@ VirtualReplicas scatter_to_virtual_replicas(const tree::Flat& flat, std::span<co
   return result;
 }
 
-void assign_leaves(const tree::Flat& flat, std::span<const Tensor> leaves) {
+void assign_leaves(const tree::Flat& flat, const std::vector<Tensor>& leaves) {
   if (flat.leaves.size() != leaves.size())
     throw InternalError(
         str("assign_leaves: expected ", flat.leaves.size(), " tensors, got ", leaves.size()));

@@ -27,12 +27,10 @@ struct FunctionArguments {
     if constexpr (std::is_same_v<T, Tensor>) add_tensor(argument);
     else if constexpr (std::is_same_v<T, std::optional<Tensor>>)
       add_tensor(argument.value_or(Tensor()));
-    else is_tensor.push_back(false);
+    else add_other();
   }
-  void add_tensor(const Tensor& t) {
-    is_tensor.push_back(true);
-    tensors.push_back(t);
-  }
+  void add_tensor(const Tensor& t);
+  void add_other();
 };
 using FunctionBackward = std::vector<Tensor> (*)(autograd::AutogradContext*, std::vector<Tensor>);
 /// Records the outputs of a forward that has run.
@@ -70,12 +68,10 @@ class SavedValue {
   [[nodiscard]] double toDouble() const;
   [[nodiscard]] std::int64_t toInt() const;  ///< a double is truncated
   [[nodiscard]] bool toBool() const;
-  [[nodiscard]] Scalar toScalar() const { return get<Scalar>(); }
-  [[nodiscard]] Tensor toTensor() const { return get<Tensor>(); }
-  [[nodiscard]] std::vector<std::int64_t> toIntVector() const {
-    return get<std::vector<std::int64_t>>();
-  }
-  [[nodiscard]] const std::string& toStringRef() const { return get<std::string>(); }
+  [[nodiscard]] Scalar toScalar() const;
+  [[nodiscard]] Tensor toTensor() const;
+  [[nodiscard]] std::vector<std::int64_t> toIntVector() const;
+  [[nodiscard]] const std::string& toStringRef() const;
   /// The value, which must have been assigned as this type; a number is a Scalar.
   template <class T> [[nodiscard]] const T& get() const {
     if (const T* const value = std::any_cast<T>(&value_)) return *value;
@@ -98,18 +94,18 @@ class AutogradContext {
   std::unordered_map<std::string, SavedValue> saved_data;
 
   /// Keeps inputs and outputs of forward for backward. A later call replaces the earlier one.
-  void save_for_backward(variable_list tensors) { to_save_ = std::move(tensors); }
+  void save_for_backward(variable_list tensors);
   /// In backward: the saved tensors. Throws AutogradError if one was changed in place since.
   [[nodiscard]] variable_list get_saved_variables() const;
   /// In forward: these inputs were changed in place; it must return them. Function::apply throws
   /// AutogradError for a leaf that requires a gradient, and for a view.
-  void mark_dirty(const variable_list& inputs) { dirty_ = inputs; }
+  void mark_dirty(const variable_list& inputs);
   /// In forward: these outputs have no gradient. Integer outputs never have.
-  void mark_non_differentiable(const variable_list& outputs) { constant_ = outputs; }
+  void mark_non_differentiable(const variable_list& outputs);
   /// False: an output without a gradient gets an undefined tensor in backward, not zeros.
   void set_materialize_grads(bool on) noexcept { materializes_ = on; }
   /// In backward: whether the gradient of the index-th tensor among forward's arguments is needed.
-  [[nodiscard]] bool needs_input_grad(std::size_t index) const { return needs_.at(index); }
+  [[nodiscard]] bool needs_input_grad(std::size_t index) const;
 
  private:
   friend void braid::detail::record_function(const char*, const std::shared_ptr<AutogradContext>&,

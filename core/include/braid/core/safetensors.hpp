@@ -60,8 +60,16 @@ struct NamedTensor {
   std::string_view name;
   const Tensor* tensor;
 };
-void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
-                      std::span<const std::pair<std::string, std::string>> metadata);
+/// The tensors of a file to be written.
+class TensorsToSave {
+ public:
+  void add(std::string_view name, const Tensor& tensor);
+  void save(const std::string& path,
+            const std::vector<std::pair<std::string, std::string>>& metadata) const;
+
+ private:
+  std::vector<NamedTensor> list_;
+};
 /// Appends a complete safetensors file to `file`, which the caller commits.
 void write_safetensors(io::OutputFile& file, std::span<const NamedTensor> tensors,
                        std::span<const std::pair<std::string, std::string>> metadata);
@@ -86,17 +94,13 @@ template <class Range>
            std::is_lvalue_reference_v<decltype(*std::declval<const Range&>().begin())>
 void save_safetensors(const std::string& path, const Range& tensors,
                       const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
-  std::vector<detail::NamedTensor> list;
-  for (const auto& [name, tensor] : tensors) list.push_back({name, &tensor});
-  detail::save_safetensors(path, list, metadata);
+  detail::TensorsToSave list;
+  for (const auto& [name, tensor] : tensors) list.add(name, tensor);
+  list.save(path, metadata);
 }
 /// The same for a braced list: save_safetensors(path, {{"weight", w}, {"bias", b}}).
-inline void save_safetensors(
-    const std::string& path, std::initializer_list<std::pair<std::string_view, Tensor>> tensors,
-    const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
-  std::vector<detail::NamedTensor> list;
-  for (const auto& [name, tensor] : tensors) list.push_back({name, &tensor});
-  detail::save_safetensors(path, list, metadata);
-}
+void save_safetensors(const std::string& path,
+                      std::initializer_list<std::pair<std::string_view, Tensor>> tensors,
+                      const std::vector<std::pair<std::string, std::string>>& metadata = {});
 
 }  // namespace braid

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -10,6 +11,15 @@
 #include <braid/core/tensor.hpp>
 
 namespace braid {
+
+namespace detail {
+struct NameHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view name) const noexcept;
+};
+/// Numbers by name. A std::string_view finds a name without a copy.
+using NameIndex = std::unordered_map<std::string, std::size_t, NameHash, std::equal_to<>>;
+}  // namespace detail
 
 /// Named tensors in the order of insertion: what state_dict returns and files hold. A contiguous
 /// range of pairs.
@@ -42,14 +52,8 @@ class StateDict {
   bool erase(std::string_view name);
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view s) const noexcept {
-      return std::hash<std::string_view>()(s);
-    }
-  };
   std::vector<value_type> entries_;
-  std::unordered_map<std::string, std::size_t, Hash, std::equal_to<>> index_;
+  detail::NameIndex index_;
 };
 
 }  // namespace braid

@@ -1,13 +1,12 @@
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include <braid/core/state_dict.hpp>
 #include <braid/core/tensor.hpp>
 
 // Text as tokens: read_text reads a file, a vocabulary converts the text to int64 tokens, and
@@ -71,11 +70,8 @@ class WordVocabulary {
   [[nodiscard]] std::string decode(const Tensor& tokens) const;
 
  private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
   std::vector<std::string> words_;
-  std::unordered_map<std::string, std::int64_t, Hash, std::equal_to<>> ids_;
+  braid::detail::NameIndex ids_;
 };
 
 /// The distinct bytes of a text, with ids in ascending order. In ASCII they are its characters.

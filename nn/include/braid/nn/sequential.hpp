@@ -117,11 +117,9 @@ template <> struct Sequential<> : Module {
 
   Sequential() = default;
   /// Named by its number.
-  void push_back(AnyModule layer) { push_back(std::to_string(layers.size()), std::move(layer)); }
+  void push_back(AnyModule layer);
   /// Throws ArgumentError if the name exists already.
-  void push_back(std::string name, AnyModule layer) {
-    layers.insert(std::move(name), std::move(layer));
-  }
+  void push_back(std::string name, AnyModule layer);
   [[nodiscard]] std::size_t size() const noexcept { return layers.size(); }
   [[nodiscard]] bool is_empty() const noexcept { return layers.empty(); }
   /// Throws IndexError unless i < size().

@@ -49,7 +49,7 @@ class Communicator {
   /// The number of ranks in all processes.
   [[nodiscard]] int size() const noexcept { return size_; }
   /// The devices of this process's ranks, in rank order.
-  [[nodiscard]] std::span<const Device> devices() const noexcept { return devices_; }
+  [[nodiscard]] std::span<const Device> devices() const noexcept;
 
   /// Copies rank 0's buffer of each item to the other ranks' buffers.
   void broadcast(std::span<const BufferView> buffers);

@@ -65,10 +65,10 @@ struct VirtualReplicas {
 /// Returns the dim along which a leaf is split: that of its argument if `dims` has it, else `dim`.
 [[nodiscard]] int dim_of(const tree::Flat& flat, const tree::Leaf& leaf, int dim,
                          std::span<const int> dims);
-void assign_leaves(const tree::Flat& flat, std::span<const Tensor> leaves);
+void assign_leaves(const tree::Flat& flat, const std::vector<Tensor>& leaves);
 
 /// Returns a copy of the tree with other tensors.
-template <class T> T with_leaves(const T& like, std::span<const Tensor> leaves) {
+template <class T> T with_leaves(const T& like, const std::vector<Tensor>& leaves) {
   T copy = tree::share(like);
   assign_leaves(tree::flatten(copy), leaves);
   return copy;

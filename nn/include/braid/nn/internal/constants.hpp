@@ -1,5 +1,4 @@
 #pragma once
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <string_view>
@@ -44,6 +43,9 @@ template <class T> constexpr bool has_constants() {
   else return false;
 }
 
+/// std::signbit. Not inline: <cmath> costs each program that includes this 0.1 s of compile time.
+[[nodiscard]] bool has_sign(long double x) noexcept;
+
 /// A value that the owner of its memory may change or free while the step keeps it.
 template <class T>
 concept Refers = std::is_pointer_v<T> || std::same_as<T, std::string_view>;
@@ -64,7 +66,7 @@ template <class T> bool same_constants(const T& a, const T& b) {
         },
         a.braid_fields());
   } else if constexpr (std::is_floating_point_v<T>) {
-    return a == b ? std::signbit(a) == std::signbit(b) : a != a && b != b;
+    return a == b ? has_sign(a) == has_sign(b) : a != a && b != b;
   } else if constexpr (tree::plain<T> || tree::Variant<T>) {
     static_assert(std::equality_comparable<T> && !Refers<T>,
                   "braid: the batch of a captured_step may hold tensors, numbers, std::string and "

@@ -59,8 +59,8 @@ class Average {
   /// One average for each parameter; before the first update, the parameters at construction.
   [[nodiscard]] const std::vector<nn::Buffer>& averages() const noexcept { return average_; }
 
-  auto braid_fields() { return std::tie(average_, updates_); }
-  auto braid_fields() const { return std::tie(average_, updates_); }
+  auto braid_fields() -> std::tuple<std::vector<nn::Buffer>&, nn::Buffer&>;
+  auto braid_fields() const -> std::tuple<const std::vector<nn::Buffer>&, const nn::Buffer&>;
   static constexpr std::string_view braid_names() { return "average, updates"; }
   void braid_owner() const {}
 

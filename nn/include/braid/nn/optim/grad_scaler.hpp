@@ -93,8 +93,8 @@ class GradScaler {
 
  public:
   // BRAID_FIELDS, with PyTorch's names
-  auto braid_fields() { return std::tie(scale_, growth_tracker_); }
-  auto braid_fields() const { return std::tie(scale_, growth_tracker_); }
+  auto braid_fields() -> std::tuple<nn::Buffer&, nn::Buffer&>;
+  auto braid_fields() const -> std::tuple<const nn::Buffer&, const nn::Buffer&>;
   static constexpr std::string_view braid_names() { return "scale, growth_tracker"; }
   void braid_owner() const {}
 };

@@ -28,9 +28,10 @@ class Schedule {
   /// Sets the optimizer's rates to lr(…). Called after the state was loaded.
   virtual void restore();
 
-  // templates, so that only a program that saves a schedule compiles them
-  template <class = void> auto braid_fields() { return std::tie(base_lr_, lr_, steps_); }
-  template <class = void> auto braid_fields() const { return std::tie(base_lr_, lr_, steps_); }
+  // BRAID_FIELDS, with names of its own; defined in the source file, which saves each program that
+  // includes this the time to compile them
+  auto braid_fields() -> std::tuple<nn::Buffer&, nn::Buffer&, nn::Buffer&>;
+  auto braid_fields() const -> std::tuple<const nn::Buffer&, const nn::Buffer&, const nn::Buffer&>;
   static constexpr std::string_view braid_names() { return "base_lr, lr, steps"; }
   void braid_owner() const {}
 
@@ -75,9 +76,6 @@ template <class Options> class ScheduleOf final : public CurveSchedule {
   ScheduleOf(Optimizer& optimizer, const Options& options)
       : CurveSchedule(optimizer, Curve(options)) {}
 
-  template <class = void> auto braid_fields() { return Schedule::braid_fields(); }
-  template <class = void> auto braid_fields() const { return Schedule::braid_fields(); }
-  static constexpr std::string_view braid_names() { return Schedule::braid_names(); }
   void braid_owner() const {}
 };
 using StepSchedule = ScheduleOf<StepOptions>;
@@ -102,9 +100,6 @@ class OneCycleSchedule final : public CurveSchedule {
   void step() override;
   void restore() override;
 
-  template <class = void> auto braid_fields() { return Schedule::braid_fields(); }
-  template <class = void> auto braid_fields() const { return Schedule::braid_fields(); }
-  static constexpr std::string_view braid_names() { return Schedule::braid_names(); }
   void braid_owner() const {}
 
  private:
@@ -119,9 +114,6 @@ class ChainedSchedule final : public Schedule {
   /// Advances by one step and sets the optimizer's rates.
   void step();
 
-  template <class = void> auto braid_fields() { return Schedule::braid_fields(); }
-  template <class = void> auto braid_fields() const { return Schedule::braid_fields(); }
-  static constexpr std::string_view braid_names() { return Schedule::braid_names(); }
   void braid_owner() const {}
 
  private:
@@ -153,12 +145,10 @@ class PlateauSchedule final : public Schedule {
   /// To be called with the metric of each epoch (or of each evaluation).
   void step(double metric);
 
-  template <class = void> auto braid_fields() {
-    return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_));
-  }
-  template <class = void> auto braid_fields() const {
-    return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_));
-  }
+  auto braid_fields()
+      -> std::tuple<nn::Buffer&, nn::Buffer&, nn::Buffer&, nn::Buffer&, nn::Buffer&>;
+  auto braid_fields() const -> std::tuple<const nn::Buffer&, const nn::Buffer&, const nn::Buffer&,
+                                          const nn::Buffer&, const nn::Buffer&>;
   static constexpr std::string_view braid_names() { return "base_lr, lr, steps, best, counts"; }
   void braid_owner() const {}
 

@@ -76,16 +76,16 @@ template <class O> [[nodiscard]] Tensor rates(const O& optimizer) {
   }
   return tensor(list, {.device = Device(), .dtype = DType::float64});
 }
-void check_rates(const Tensor* rates, std::int64_t groups);
+/// Copies the state without the learning rates to `rest`, and returns the rates. Throws
+/// ArgumentError if there are none, or not as many as groups.
+[[nodiscard]] Tensor split_rates(std::span<const StateDict::value_type> dict, std::int64_t groups,
+                                 StateDict& rest);
 [[noreturn]] void nothing_to_save(const char* signature);
 /// Loads the learning rates, and calls `load` with the rest.
 template <class O, class F>
 void load_optimizer(O& optimizer, std::span<const StateDict::value_type> dict, const F& load) {
-  StateDict own(std::vector<StateDict::value_type>(dict.begin(), dict.end()));
-  const Tensor* found = own.find("lr");
-  check_rates(found, rates(optimizer).numel());
-  const Tensor lr = *found;
-  own.erase("lr");
+  StateDict own;
+  const Tensor lr = split_rates(dict, rates(optimizer).numel(), own);
   load(std::span<const StateDict::value_type>(own.data(), own.size()));
   const double* values = lr.data<double>();
   if constexpr (requires { optimizer.groups(); }) {

@@ -34,22 +34,21 @@
     return ::std::tie(__VA_ARGS__);                                        \
   }
 
-/// The fields of a base, followed by the struct's own: `BRAID_FIELDS_OF(Base, extra)`.
-#define BRAID_FIELDS_OF(Base, ...)                                                            \
-  auto braid_fields() {                                                                       \
-    return __VA_OPT__(::std::tuple_cat)(Base::braid_fields()                                  \
-                                            __VA_OPT__(, ::std::tie(__VA_ARGS__)));           \
-  }                                                                                           \
-  auto braid_fields() const {                                                                 \
-    return __VA_OPT__(::std::tuple_cat)(Base::braid_fields()                                  \
-                                            __VA_OPT__(, ::std::tie(__VA_ARGS__)));           \
-  }                                                                                           \
-  static ::std::string_view braid_names() {                                                   \
-    static const auto& names =                                                                \
-        *new ::std::string(::braid::tree::detail::joined(Base::braid_names(), #__VA_ARGS__)); \
-    return names;                                                                             \
-  }                                                                                           \
+/// The fields of a base, followed by the struct's own: `BRAID_FIELDS_OF(Base, extra)`. Without own
+/// fields the base's functions are inherited.
+#define BRAID_FIELDS_OF(Base, ...)                   \
+  __VA_OPT__(BRAID_JOINED_FIELDS(Base, __VA_ARGS__)) \
   ::braid::tree::detail::FieldsOf<Base> braid_owner() const { return {}; }
+#define BRAID_JOINED_FIELDS(Base, ...)                                                            \
+  auto braid_fields() { return ::std::tuple_cat(Base::braid_fields(), ::std::tie(__VA_ARGS__)); } \
+  auto braid_fields() const {                                                                     \
+    return ::std::tuple_cat(Base::braid_fields(), ::std::tie(__VA_ARGS__));                       \
+  }                                                                                               \
+  static ::std::string_view braid_names() {                                                       \
+    static const auto& names =                                                                    \
+        *new ::std::string(::braid::tree::detail::joined(Base::braid_names(), #__VA_ARGS__));     \
+    return names;                                                                                 \
+  }
 
 namespace braid::tree::detail {
 
