@@ -14,6 +14,11 @@
 
 namespace braid::simt {
 
+/// A block has 48 KiB of shared memory, static arrays included, unless an attribute of the kernel
+/// allows more dynamic memory. simt::launch sets it above 32 KiB of dynamic memory. So a kernel
+/// with less must not have more than 48 KiB of both.
+inline constexpr std::size_t kSharedWithoutAttribute = 48 << 10, kDynamicWithAttribute = 32 << 10;
+
 /// A kernel launch, without its arguments.
 struct Launch {
   dim3 grid, block;

@@ -260,10 +260,15 @@ void* Scheduler::shared_array(const detail::SharedArray* array) {
   const SharedSlot* slot = arena_.find(array);
   if (!slot) {
     slot = arena_.add(array, array->bytes, array->align, array->name, array->element);
-    if (!slot || arena_.used() > config_.shared_limit)
+    const std::size_t dynamic = launch_->shared_bytes,
+                      most = dynamic > kDynamicWithAttribute ? config_.shared_limit
+                                                             : kSharedWithoutAttribute,
+                      limit = std::min(most - dynamic, kSharedWithoutAttribute),
+                      used = arena_.used() - (arena_.find(nullptr) ? dynamic : 0);
+    if (!slot || used > limit)
       fail(Finding::shared_memory, {array->file, array->line}, [&] {
-        return str("shared memory: expected at most ", config_.shared_limit,
-                   " bytes a block, got more with ", array->name, ", declared");
+        return str("shared memory: expected at most ", limit, " bytes of arrays beside ", dynamic,
+                   " of dynamic memory, got more with ", array->name, ", declared");
       });
     if (checker_) checker_->add_shared(*slot);
   }
@@ -274,7 +279,7 @@ void* Scheduler::dynamic_shared() {
   const SharedSlot* slot = arena_.find(nullptr);
   if (!slot) {
     slot = arena_.add(nullptr, launch_->shared_bytes, 16, "dynamic shared memory", 4);
-    if (!slot || arena_.used() > config_.shared_limit)
+    if (!slot)
       fail(Finding::shared_memory, launch_->where, [&] {
         return str("shared memory: expected at most ", config_.shared_limit,
                    " bytes a block, got more; launched");

@@ -35,7 +35,7 @@ namespace braid::simt {
 #if SIMT_EMULATED
 
 /// Launches a kernel on a stream. The arguments are copied in the call and converted to the
-/// kernel's parameter types. More than 48 KiB of dynamic shared memory needs no attribute. Returns
+/// kernel's parameter types. More than 48 KiB of shared memory: see kDynamicWithAttribute. Returns
 /// cudaErrorInvalidConfiguration for sizes that CUDA does not accept, otherwise the result of the
 /// enqueue.
 template <class... P, class... A>
@@ -51,8 +51,7 @@ cudaError_t launch(void (*kernel)(P...), GridAt grid, dim3 block, std::size_t sh
 template <class... P, class... A>
 cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes,
                    cudaStream_t stream, A&&... arguments) {
-  // Above 48 KiB together with the kernel's static shared memory, of which it may have 16 KiB.
-  if (shared_bytes > 32 * 1024) {
+  if (shared_bytes > kDynamicWithAttribute) {
     const cudaError_t error = cudaFuncSetAttribute(
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
     if (error != cudaSuccess) return error;

@@ -252,14 +252,28 @@ __global__ void spin_on_lock(Buffers b, bool fixed) {
 
 __global__ void too_much_shared(Buffers b, bool fixed) {
   if (fixed) {
-    SIMT_SHARED(float, fits, [50000]);
+    SIMT_SHARED(float, fits, [12288]);
     fits[threadIdx.x] = 1;
     b.out[threadIdx.x] = fits[threadIdx.x];
     return;
   }
-  SIMT_SHARED(float, big, [60000]);  // here: too_much_shared
+  SIMT_SHARED(float, big, [12289]);  // here: too_much_shared
   big[threadIdx.x] = 1;
   b.out[threadIdx.x] = big[threadIdx.x];
+}
+
+// Beside 32 KiB of dynamic memory, for which simt::launch sets no attribute.
+__global__ void too_much_beside(Buffers b, bool fixed) {
+  SIMT_DYN_SHARED(float, dynamic);
+  if (fixed) {
+    SIMT_SHARED(float, fits, [4096]);
+    fits[threadIdx.x] = dynamic[threadIdx.x] = 1;
+    b.out[threadIdx.x] = fits[threadIdx.x] + dynamic[threadIdx.x];
+    return;
+  }
+  SIMT_SHARED(float, big, [4097]);  // here: too_much_beside
+  big[threadIdx.x] = dynamic[threadIdx.x] = 1;
+  b.out[threadIdx.x] = big[threadIdx.x] + dynamic[threadIdx.x];
 }
 
 __global__ void local_of_another(Buffers b, bool fixed) {
@@ -438,13 +452,14 @@ std::span<const WrongKernel> wrong_kernels() {
       {"constant_neighbour", race, kOut, constant_neighbour},
       {"constant_in_shared", invalid_address, "s", constant_in_shared},
       {"too_much_shared", shared_memory, "", too_much_shared},
+      {"too_much_beside", shared_memory, "", too_much_beside, 64, 1, 32 << 10},
       {"local_of_another", invalid_address, "", local_of_another},
   };
   return list;
 }
 
 void run_wrong(const WrongKernel& k, const Buffers& b, bool fixed) {
-  run(k.kernel, k.blocks, k.threads, 0, b, fixed);
+  run(k.kernel, k.blocks, k.threads, k.shared_bytes, b, fixed);
 }
 
 // Contains instrumented copies of functions that build reports. The linker may use them for the

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -22,6 +23,7 @@ struct WrongKernel {
   const char* variable;  // "": none
   void (*kernel)(Buffers b, bool fixed);
   unsigned threads = 64, blocks = 1;
+  std::size_t shared_bytes = 0;  // dynamic
 };
 [[nodiscard]] std::span<const WrongKernel> wrong_kernels();   // of wrong_kernels.cu
 [[nodiscard]] std::span<const WrongKernel> wrong_barriers();  // of barrier_kernels.cu
