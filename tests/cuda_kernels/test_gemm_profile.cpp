@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::int64_t kSize = 128, kDeep = 32;
 
-void multiply(DType t, braid::cuda::GemmTileKind tile, int layout) {
+void multiply(DType t, braid::cuda::GemmTileKind tile, int layout, std::int64_t shift = 0) {
   Product s = product({kSize, kSize, kDeep}, layout);
+  s.shift = shift;
   s.by = [tile](const braid::GemmArgs& args) {
     braid::cuda::gemm_as_planned(args, {tile, 1, kDeep}, stream());
   };
@@ -24,32 +25,28 @@ void multiply(DType t, braid::cuda::GemmTileKind tile, int layout) {
 TEST_CASE("cuda gemm: the 128x128 tile has no bank conflicts, and copies whole sectors",
           "[cuda_kernels][gemm][profile]") {
   NEEDS_DEVICE;
-  // accesses per warp that load one operand
+  // accesses of 16 bytes per warp that load one operand
   constexpr std::uint64_t fours = kSize * kDeep / 4 / 32;
-  for (int layout = 0; layout < 4; ++layout) {
-    INFO("layout " << layout);
-    const bool turned_a = layout < 2, turned_b = layout % 2 == 1;
-    const Profile profile;
-    multiply(DType::float32, braid::cuda::GemmTileKind::square128, layout);
-    INFO(profile.table());
-    const std::uint64_t turned = turned_a + turned_b, direct = 2 - turned;
-    // For each k, each of 4 warps reads four vectors of four of A and two of B.
-    const ProfileLine reads = at(profile, "element.cuh", "return simt::load_vector<", true);
-    CHECK(reads.accesses == 4 * 6 * kDeep);
-    CHECK(reads.cost == reads.ideal);
-    // An operand that is contiguous along k, element by element: eight of k are a whole sector.
-    const ProfileLine global = at(profile, "gemm_side.cuh", "simt::cp_async4(to, valid", false);
-    CHECK(global.accesses == turned * fours * 4);
-    CHECK(global.cost == global.accesses * 4);
-    const ProfileLine stores = at(profile, "gemm_side.cuh", "simt::cp_async4(to, valid", true);
-    CHECK(stores.accesses == turned * fours * 4);
-    CHECK(stores.cost == stores.accesses);
-    const ProfileLine copies = at(profile, "gemm_side.cuh", "simt::cp_async16(to", true),
-                      copied = at(profile, "gemm_side.cuh", "simt::cp_async16(to", false);
-    CHECK(copied.accesses == direct * fours);
-    CHECK(copied.cost == copied.ideal);
-    CHECK(copies.cost == copies.ideal);
-  }
+  for (int layout = 0; layout < 4; ++layout)
+    for (const std::int64_t shift : {0, 1}) {
+      INFO("layout " << layout << ", shift " << shift);
+      const Profile profile;
+      multiply(DType::float32, braid::cuda::GemmTileKind::square128, layout, shift);
+      INFO(profile.table());
+      // For each k, each of 4 warps reads four vectors of four of A and two of B.
+      const ProfileLine reads = at(profile, "element.cuh", "return simt::load_vector<", true);
+      CHECK(reads.accesses == 4 * 6 * kDeep);
+      CHECK(reads.cost == reads.ideal);
+      const ProfileLine copies = at(profile, "gemm_side.cuh", "simt::cp_async16(to", true),
+                        copied = at(profile, "gemm_side.cuh", "simt::cp_async16(to", false);
+      CHECK(copied.accesses == (shift == 0 ? 2 * fours : 0));
+      CHECK(copied.cost == copied.ideal);
+      CHECK(copies.cost == copies.ideal);
+      // Operands that are not aligned are copied element by element, side by side.
+      const ProfileLine stores = at(profile, "gemm_side.cuh", "simt::cp_async4(to", true);
+      CHECK(stores.accesses == (shift == 0 ? 0 : 2 * 4 * fours));
+      CHECK(stores.cost == stores.accesses);
+    }
 }
 
 TEST_CASE("cuda gemm: the tensor cores' tiles have no bank conflicts, and copy whole sectors",

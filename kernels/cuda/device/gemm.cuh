@@ -78,6 +78,69 @@ BRAID_DEVICE void read_fours(A (&to)[N], const A* row, int at, int turn) {
   }
 }
 
+/// Reads four along the width and four along k of a tile in shared memory, to[width][k], by four
+/// accesses in either layout. `from` is the first of them.
+template <class Side, int kWidth, int kDepth, class A>
+BRAID_DEVICE void read_block(A (&to)[4][4], const A* from) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const auto pack = load_pack<4>(from + i * (Side::kLinesAlongDepth ? kDepth : kWidth));
+#pragma unroll
+    for (int j = 0; j < 4; ++j) (Side::kLinesAlongDepth ? to[i][j] : to[j][i]) = pack.v[j];
+  }
+}
+
+/// Where a thread's first elements are in the tiles of A and B: their row and column, or, if it
+/// reads blocks, their indices in shared memory.
+struct GemmPlaces {
+  int a, b;
+};
+/// A side whose lines are along k is read four of k at a time, and then the other one too.
+template <class SideA, class SideB>
+inline constexpr bool kReadsBlocks = SideA::kLinesAlongDepth || SideB::kLinesAlongDepth;
+
+/// Adds a step of k to a thread's sums, each in order of k. a and b are tiles in shared memory.
+template <class Tile, class SideA, class SideB, class A>
+BRAID_DEVICE void multiply_step(A (&sum)[Tile::kThreadRows][Tile::kThreadColumns], const A* a,
+                                const A* b, GemmPlaces at) {
+  constexpr int row_apart = Tile::kLaneRows * 4, column_apart = Tile::kLaneColumns * 4;
+  if constexpr (!kReadsBlocks<SideA, SideB>) {
+#pragma unroll
+    for (int k = 0; k < Tile::kDepth; ++k) {
+      A x[Tile::kThreadRows], y[Tile::kThreadColumns];
+      read_fours<Tile::kThreadRows, row_apart>(x, a + k * Tile::kRows, at.a, SideA::turn(k));
+      read_fours<Tile::kThreadColumns, column_apart>(y, b + k * Tile::kColumns, at.b,
+                                                     SideB::turn(k));
+#pragma unroll
+      for (int i = 0; i < Tile::kThreadRows; ++i)
+#pragma unroll
+        for (int j = 0; j < Tile::kThreadColumns; ++j) sum[i][j] += x[i] * y[j];
+    }
+  } else {
+    a += at.a, b += at.b;
+#pragma unroll
+    for (int k = 0; k < Tile::kDepth; k += 4) {
+      A y[Tile::kThreadColumns / 4][4][4];
+#pragma unroll
+      for (int j = 0; j < Tile::kThreadColumns / 4; ++j)
+        read_block<SideB, Tile::kColumns, Tile::kDepth>(y[j],
+                                                        b + SideB::place(j * column_apart, k));
+#pragma unroll
+      for (int i = 0; i < Tile::kThreadRows; i += 4) {
+        A x[4][4];
+        read_block<SideA, Tile::kRows, Tile::kDepth>(x, a + SideA::place(i / 4 * row_apart, k));
+#pragma unroll
+        for (int g = 0; g < 4; ++g)
+#pragma unroll
+          for (int r = 0; r < 4; ++r)
+#pragma unroll
+            for (int j = 0; j < Tile::kThreadColumns; ++j)
+              sum[i + r][j] += x[r][g] * y[j / 4][j % 4][g];
+      }
+    }
+  }
+}
+
 /// Returns a sum with the bias or the old element added, not yet rounded.
 template <class E>
 BRAID_DEVICE typename E::A complete(const GemmParams<E>& p, typename E::A sum,
@@ -215,18 +278,28 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   SIMT_SHARED(Four, shared_b, [stages][SideB::kSize / 4]);
   const auto buffer = [](Four* fours) { return reinterpret_cast<A*>(fours); };
   constexpr int row_apart = Tile::kLaneRows * 4, column_apart = Tile::kLaneColumns * 4;
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  const int row = warp / Tile::kWarpsAcross * Tile::kWarpRows + lane / Tile::kLaneColumns * 4;
-  const int column = warp % Tile::kWarpsAcross * Tile::kWarpColumns + lane % Tile::kLaneColumns * 4;
+  const int thread = static_cast<int>(threadIdx.x);
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const auto row =
+      static_cast<int>(warp / Tile::kWarpsAcross * Tile::kWarpRows + lane / Tile::kLaneColumns * 4);
+  const auto column = static_cast<int>(warp % Tile::kWarpsAcross * Tile::kWarpColumns +
+                                       lane % Tile::kLaneColumns * 4);
   SideA side_a;
   SideB side_b;
-  SIMT_SHARED(GemmItem, kept, [1]);  // kept in shared memory until the end: registers are for sums
+  // kept in shared memory, because registers are for sums
+  SIMT_SHARED(GemmItem, kept, [1]);
+  SIMT_SHARED(int, kept_last, [1]);
+  constexpr int places = kReadsBlocks<SideA, SideB> ? Tile::kBlock : 1;
+  SIMT_SHARED(int, kept_a, [places]);
+  SIMT_SHARED(int, kept_b, [places]);
+  if constexpr (kReadsBlocks<SideA, SideB>)
+    kept_a[thread] = SideA::place(row, 0), kept_b[thread] = SideB::place(column, 0);
   const GemmItem first = item_of(p);
-  if (thread == 0) kept[0] = first;
   const std::int64_t deep =
       p.k - first.split * p.depth < p.depth ? p.k - first.split * p.depth : p.depth;
   const int last = static_cast<int>(deep % Tile::kDepth == 0 ? Tile::kDepth : deep % Tile::kDepth);
   int left = static_cast<int>((deep + Tile::kDepth - 1) / Tile::kDepth);  // steps to multiply
+  if (thread == 0) kept[0] = first, kept_last[0] = last;
   const bool sums = E::kFloating && p.sum_a != nullptr && first.column == 0 && thread < Tile::kRows;
   SIMT_SHARED(RowSum<A>, row_sums, [Tile::kRows]);
   if (sums) row_sums[thread] = RowSum<A>{};
@@ -252,50 +325,46 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
     }
   };
   side_a.start(p.a + first.matrix * p.batch_a, p.lda, first.row_of(Tile::kRows),
-               first.split * p.depth, p.m);
+               first.split * p.depth, p.m, p.packs_a);
   side_b.start(p.b + first.matrix * p.batch_b, p.ldb, first.column_of(Tile::kColumns),
-               first.split * p.depth, p.n);
+               first.split * p.depth, p.n, p.packs_b);
+  // The step with which `left` steps remain has stage left % stages.
+  const auto stage_of = [](int steps) {
+    return static_cast<int>(static_cast<unsigned>(steps) % stages);
+  };
 #pragma unroll 1
-  for (int stage = 0; stage < stages - 1; ++stage) {
-    if (stage < left) {
-      load(stage, stage + 1 < left ? Tile::kDepth : last);
+  for (int step = 0; step < stages - 1; ++step) {
+    if (step < left) {
+      const int stage = stage_of(left - step);
+      load(stage, step + 1 < left ? Tile::kDepth : last);
       store(stage);
     }
     commit();
   }
   wait();
   __syncthreads();
-  for (int now = 0; left > 0; --left) {
+  for (; left > 0; --left) {
+    const int now = stage_of(left), next = now + 1 == stages ? 0 : now + 1;
+    GemmPlaces at{row, column};
+    if constexpr (kReadsBlocks<SideA, SideB>) at = {kept_a[thread], kept_b[thread]};
     const A* const a = buffer(shared_a[now]);
     const A* const b = buffer(shared_b[now]);
-    const int next = now == 0 ? stages - 1 : now - 1;
-    if (left >= stages) load(next, left > stages ? Tile::kDepth : last);
+    if (left >= stages) load(next, left > stages ? Tile::kDepth : kept_last[0]);
     commit();
-#pragma unroll
-    for (int k = 0; k < Tile::kDepth; ++k) {
-      A x[Tile::kThreadRows], y[Tile::kThreadColumns];
-      read_fours<Tile::kThreadRows, row_apart>(x, a + k * Tile::kRows, row, SideA::turn(k));
-      read_fours<Tile::kThreadColumns, column_apart>(y, b + k * Tile::kColumns, column,
-                                                     SideB::turn(k));
-#pragma unroll
-      for (int i = 0; i < Tile::kThreadRows; ++i)
-#pragma unroll
-        for (int j = 0; j < Tile::kThreadColumns; ++j) sum[i][j] += x[i] * y[j];
-    }
+    multiply_step<Tile, SideA, SideB>(sum, a, b, at);
     if constexpr (E::kFloating) {
       if (sums) {
         RowSum<A> row_sum = row_sums[thread];
         for (int k = 0; k < Tile::kDepth; k += kRowGroup)
           // from shared: row sums
-          row_sum.add(tree_sum<kRowGroup, A>(
-              [&](int g) { return a[(k + g) * Tile::kRows + (thread ^ SideA::turn(k + g))]; }));
+          row_sum.add(
+              tree_sum<kRowGroup, A>([&](int g) { return a[SideA::place(thread, k + g)]; }));
         row_sums[thread] = row_sum;
       }
     }
     if (left >= stages) store(next);
     wait();
     __syncthreads();  // the next step is there, and this one's stage is free
-    now = now + 1 == stages ? 0 : now + 1;
   }
   const GemmItem item = kept[0];
   const std::int64_t i0 = item.row_of(Tile::kRows), j0 = item.column_of(Tile::kColumns);

@@ -18,14 +18,17 @@ template <class E, bool along_depth, int kWidth, int kDepth, int kBlock> class S
 
  public:
   static constexpr int kSize = kWidth * kDepth;
+  static constexpr bool kLinesAlongDepth = false;
   static BRAID_DEVICE constexpr int turn(int d) {
     return along_depth ? (d / 4 * (32 / (kDepth / 4))) & (kWidth - 1) : 0;
   }
+  /// The index of an element in shared memory.
+  static BRAID_DEVICE constexpr int place(int w, int d) { return d * kWidth + (w ^ turn(d)); }
 
   /// Starts at the tile at `wide` along the width and `deep` along the depth of an operand whose
-  /// first element is p. `width` is the operand's size along the width.
+  /// first element is p. `width` is the operand's size along the width. packs: as load's.
   BRAID_DEVICE void start(const T* p, std::int64_t ld, std::int64_t wide, std::int64_t deep,
-                          std::int64_t width) {
+                          std::int64_t width, bool /* packs */) {
     width_ = width - wide < kWidth ? static_cast<int>(width - wide) : kWidth;
     const int row = first_row(), column = first_column();
     at_ = p + (along_depth ? (wide + row) * ld + deep + column : (deep + row) * ld + wide + column);
@@ -89,75 +92,74 @@ template <class E, bool along_depth, int kWidth, int kDepth, int kBlock> class S
 };
 
 /// The same tile of float32, copied by cp.async without registers, so that several tiles can be on
-/// their way. An operand that is contiguous along k is copied element by element: a warp copies
-/// eight of k in each of four lines, which are whole sectors of global memory, and turn(d) puts
-/// them into 32 banks.
+/// their way. Its lines in shared memory are the operand's own: nothing is transposed.
+/// along_depth   the lines are along k. After each four of them there is a gap of 16 bytes, so that
+///               eight lanes that read 16 bytes of every fourth line have no bank conflicts.
 template <bool along_depth, int kWidth, int kDepth, int kBlock> class CopiedSide {
  public:
-  static constexpr int kSize = kWidth * kDepth;
-  static BRAID_DEVICE constexpr int turn(int d) {
-    return along_depth ? (kWidth < 32 ? d * kWidth / 8 : d * 4) & (kAcross - 4) : 0;
+  static constexpr bool kLinesAlongDepth = along_depth;
+  static constexpr int kSize = kWidth * (along_depth ? kDepth + 1 : kDepth);
+  static BRAID_DEVICE constexpr int turn(int) { return 0; }
+  static BRAID_DEVICE constexpr int place(int w, int d) {
+    return along_depth ? (w & ~3) * (kDepth + 1) + (w & 3) * kDepth + d : d * kWidth + w;
   }
 
   /// As StagedSide's.
   BRAID_DEVICE void start(const float* p, std::int64_t ld, std::int64_t wide, std::int64_t deep,
-                          std::int64_t width) {
+                          std::int64_t width, bool packs) {
     width_ = width - wide < kWidth ? static_cast<int>(width - wide) : kWidth;
-    at_ = p + (along_depth ? (wide + first_row()) * ld + deep + first_column()
-                           : (deep + first_row()) * ld + wide + first_column());
+    const int line = packs ? first_line<4>() : first_line<1>(),
+              column = packs ? first_column<4>() : first_column<1>();
+    at_ =
+        p + (along_depth ? (wide + line) * ld + deep + column : (deep + line) * ld + wide + column);
   }
 
   /// Starts to copy the next tile to `shared`. As StagedSide's. A tile that exists as a whole is
   /// copied without comparisons.
   BRAID_DEVICE void load(float* shared, std::int64_t ld, bool packs, int depth) {
-    if (width_ == kWidth && depth == kDepth && (along_depth || packs)) copy<true>(shared, ld, 0, 0);
-    else copy<false>(shared, ld, packs ? 4 : 1, depth);
+    const int lines = along_depth ? width_ : depth, elements = along_depth ? depth : width_;
+    const bool whole = lines == kLines && elements == kLine;
+    if (packs && whole) copy<4, true>(shared, ld, lines, elements);
+    else if (packs) copy<4, false>(shared, ld, lines, elements);
+    else if (whole) copy<1, true>(shared, ld, lines, elements);
+    else copy<1, false>(shared, ld, lines, elements);
     at_ += along_depth ? kDepth : kDepth * ld;
   }
   BRAID_DEVICE void store(float*) const {}  // nothing is left in registers
 
  private:
-  static constexpr int kAcross = kWidth < 32 ? kWidth : 32;  // banks in which a row turns
-  static constexpr int kWarps = kBlock / 32;
-  // lines between two copies of a thread, and copies side by side
-  static constexpr int kRows = along_depth ? 4 * kWarps : kBlock / (kWidth / 4);
-  static constexpr int kBeside = along_depth ? kDepth / 8 : 1;
-  static constexpr int kEach = (along_depth ? kSize : kSize / 4) / kBlock;
-  static_assert(kEach * kBlock == (along_depth ? kSize : kSize / 4) && kDepth % 8 == 0 &&
-                (kWidth & (kWidth - 1)) == 0 && kWidth >= 16);
-  static BRAID_DEVICE int first_row() {
-    const int thread = static_cast<int>(threadIdx.x);
-    return along_depth ? thread / 8 : thread / (kWidth / 4);
+  static constexpr int kLine = along_depth ? kDepth : kWidth,
+                       kLines = along_depth ? kWidth : kDepth;
+  // Threads copy N neighbours each, side by side in memory order.
+  template <int N> static BRAID_DEVICE int first_line() {
+    return static_cast<int>(threadIdx.x / (kLine / N));
   }
-  static BRAID_DEVICE int first_column() {
-    const int thread = static_cast<int>(threadIdx.x);
-    return along_depth ? thread % 8 : thread % (kWidth / 4) * 4;
+  template <int N> static BRAID_DEVICE int first_column() {
+    return static_cast<int>(threadIdx.x % (kLine / N) * N);
   }
 
-  template <bool whole>
-  BRAID_DEVICE void copy(float* shared, std::int64_t ld, int pack, int depth) const {
-    const int row = first_row(), column = first_column();
-    const int first = along_depth ? column * kWidth + (row ^ turn(column)) : row * kWidth + column;
-#pragma unroll
+  template <int N, bool whole>
+  BRAID_DEVICE void copy(float* shared, std::int64_t ld, int lines, int elements) const {
+    constexpr int kDown = kBlock / (kLine / N);  // lines between two copies of a thread
+    constexpr int kEach = kLines / kDown;
+    static_assert(kDown * (kLine / N) == kBlock && kEach * kDown == kLines && kWidth % 4 == 0);
+    const int line = first_line<N>(), column = first_column<N>(),
+              first = along_depth ? place(line, column) : place(column, line);
+    // in parts where there are many copies: their addresses would take registers of the sums
+#pragma unroll(N == 4 ? kEach : 4)
     for (int e = 0; e < kEach; ++e) {
-      const int down = e / kBeside * kRows, right = e % kBeside * 8;
-      const float* const from = at_ + (down * ld + right);
-      if constexpr (along_depth) {
-        // (row + down) ^ turn, because row < kRows; turn(column + 8) is turn(column)
-        float* const to = shared + (first ^ (down & 31)) + (down & ~31) + right * kWidth;
-        const bool valid = whole || (row + down < width_ && column + right < depth);
-        simt::cp_async4(to, valid ? from : at_, valid ? 4 : 0);  // to shared: turned
+      const int down = e * kDown;
+      const float* const from = at_ + down * ld;
+      float* const to = shared + (along_depth && kDown % 4 != 0 ? place(line + down, column)
+                                  : along_depth                 ? first + place(down, 0)
+                                                                : first + place(0, down));
+      const bool valid = whole || (line + down < lines && column < elements);
+      if constexpr (N == 1) {
+        simt::cp_async4(to, valid ? from : at_, valid ? 4 : 0);  // to shared: one by one
       } else {
-        float* const to = shared + first + down * kWidth;
-        const int valid = whole ? 4 : row + down < depth ? width_ - column : 0;
-        if (whole || pack == 4) {
-          // to shared: async
-          simt::cp_async16(to, valid > 0 ? from : at_, valid >= 4 ? 16 : valid > 0 ? 4 * valid : 0);
-        } else {
-#pragma unroll
-          for (int i = 0; i < 4; ++i)
-            simt::cp_async4(to + i, i < valid ? from + i : at_, i < valid ? 4 : 0);
-        }
+        const int left = elements - column, bytes = left < 4 ? 4 * left : 16;
+        // to shared: async
+        simt::cp_async16(to, valid ? from : at_, whole ? 16 : valid ? bytes : 0);
       }
     }
   }
