@@ -3,6 +3,7 @@
 // this processor lacks, the run prints that and is skipped.
 #define BRAID_CHECK_RUNNER 1
 #include "support/check.hpp"
+#include "support/exit_faults.hpp"
 
 #include <cmath>
 #include <cstdlib>
@@ -316,5 +317,7 @@ int main(int argc, char** argv) {
     std::cout << "SKIP(this processor lacks " << isa << ")\n";
     return kSkipped;
   }
-  return Catch::Session().run(argc, argv);
+  const int result = Catch::Session().run(argc, argv);
+  braid::tests::show_faults_at_exit();
+  return result;
 }
