@@ -64,7 +64,8 @@ template <class T> inline constexpr char kTypeId = 0;
 
 /// The list of a struct is public, its own, and complete.
 template <class T> constexpr bool has_sound_list() {
-  return tree::Hooks<T>::is_public && tree::detail::lists_own<T>() && tree::detail::lists_all<T>();
+  return tree::Hooks<T>::is_public && tree::detail::lists_own<T>() &&
+         tree::detail::extends_base<T>() && tree::detail::lists_all<T>();
 }
 /// T, and all of its parts, are trees or plain.
 template <class T> constexpr bool is_sound(const Outer* outer) {
@@ -123,6 +124,8 @@ template <class T> constexpr void check_tree() {
       static_assert(tree::detail::lists_own<T>(),
                     "braid: this struct inherits BRAID_FIELDS from its base and lists none of its "
                     "own; write BRAID_FIELDS_OF(Base, own, fields)");
+      static_assert(tree::detail::extends_base<T>(),
+                    "braid: BRAID_FIELDS_OF of this struct names a class that is not its base");
       static_assert(tree::detail::lists_all<T>(),
                     "braid: a member that can hold tensors is missing from BRAID_FIELDS of this "
                     "struct");

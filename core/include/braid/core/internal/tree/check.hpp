@@ -12,6 +12,15 @@ template <class T> using Owner = decltype(owner_class(&T::braid_owner));
 
 template <class T> constexpr bool lists_own() { return std::same_as<Owner<T>, T>; }
 
+template <class T, class Base> constexpr bool is_based_on(FieldsOf<Base>*) {
+  return std::is_base_of_v<Base, T>;
+}
+template <class T> constexpr bool is_based_on(void*) { return true; }
+/// True unless T has BRAID_FIELDS_OF another class than a base.
+template <class T> constexpr bool extends_base() {
+  return is_based_on<T>(static_cast<decltype(owner_return(&T::braid_owner))*>(nullptr));
+}
+
 // Probes for the initialisers of an aggregate: Any converts to every type, AnyTree to types that
 // hold tensors, Nothing to none.
 struct Any {
