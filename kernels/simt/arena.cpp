@@ -48,7 +48,7 @@ const SharedSlot* Arena::add(const detail::SharedArray* array, std::size_t bytes
   const std::size_t begin = (end_ + kRedZone + align - 1) / align * align;
   if (begin + bytes + kRedZone > kArenaBytes) return nullptr;
   end_ = begin + (bytes + 15) / 16 * 16;
-  used_ += bytes;
+  used_ = (used_ + align - 1) / align * align + bytes;
   char* p = memory_ + begin;
 #if defined(SIMT_ASAN)
   __asan_unpoison_memory_region(p, bytes);

@@ -35,7 +35,7 @@ class Arena {
   /// Adds an array. Returns nullptr if the arena is full.
   const SharedSlot* add(const detail::SharedArray* array, std::size_t bytes, std::size_t align,
                         const char* name, std::size_t element);
-  /// The sum of the arrays' sizes, as a device counts them.
+  /// The arrays' sizes with the padding of their alignments, without red zones.
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
   [[nodiscard]] bool holds(const void* p) const noexcept {
     return static_cast<std::size_t>(static_cast<const char*>(p) - memory_) < bytes();

@@ -27,7 +27,8 @@ struct Config {
   /// BRAID_SIMT_CHECK=0|1: the checker, in programs whose kernels are instrumented. Turn it on
   /// before the first launch: writes of unchecked kernels are not recorded.
   bool checks = true;
-  /// bytes of shared memory that a block may use (as on an H100)
+  /// bytes of shared memory that a block may use (as on an H100), if a kernel's attribute allows
+  /// them: see kDynamicWithAttribute
   std::size_t shared_limit = 227 << 10;
   /// reads of the same memory, or atomics that change nothing, before a spin-wait is reported
   std::uint32_t spin_limit = 1 << 22;

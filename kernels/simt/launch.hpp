@@ -16,7 +16,8 @@ namespace braid::simt {
 
 /// A block has 48 KiB of shared memory, static arrays included, unless an attribute of the kernel
 /// allows more dynamic memory. simt::launch sets it above 32 KiB of dynamic memory. So a kernel
-/// with less must not have more than 48 KiB of both.
+/// with at most 32 KiB must not have more than 48 KiB of both. The emulation counts the arrays that
+/// a block reaches; nvcc counts all arrays of a kernel.
 inline constexpr std::size_t kSharedWithoutAttribute = 48 << 10, kDynamicWithAttribute = 32 << 10;
 
 /// A kernel launch, without its arguments.

@@ -260,10 +260,11 @@ void* Scheduler::shared_array(const detail::SharedArray* array) {
   const SharedSlot* slot = arena_.find(array);
   if (!slot) {
     slot = arena_.add(array, array->bytes, array->align, array->name, array->element);
+    // dynamic <= config_.shared_limit: valid_launch
     const std::size_t dynamic = launch_->shared_bytes,
-                      most = dynamic > kDynamicWithAttribute ? config_.shared_limit
-                                                             : kSharedWithoutAttribute,
-                      limit = std::min(most - dynamic, kSharedWithoutAttribute),
+                      few = std::min(config_.shared_limit, kSharedWithoutAttribute),
+                      most = dynamic > kDynamicWithAttribute ? config_.shared_limit : few,
+                      limit = std::min(most - dynamic, few),
                       used = arena_.used() - (arena_.find(nullptr) ? dynamic : 0);
     if (!slot || used > limit)
       fail(Finding::shared_memory, {array->file, array->line}, [&] {
@@ -281,8 +282,8 @@ void* Scheduler::dynamic_shared() {
     slot = arena_.add(nullptr, launch_->shared_bytes, 16, "dynamic shared memory", 4);
     if (!slot)
       fail(Finding::shared_memory, launch_->where, [&] {
-        return str("shared memory: expected at most ", config_.shared_limit,
-                   " bytes a block, got more; launched");
+        return str("shared memory: expected room for ", launch_->shared_bytes,
+                   " bytes of dynamic memory, got none left; launched");
       });
     if (checker_) checker_->add_shared(*slot);
   }

@@ -35,7 +35,7 @@ namespace braid::simt {
 #if SIMT_EMULATED
 
 /// Launches a kernel on a stream. The arguments are copied in the call and converted to the
-/// kernel's parameter types. More than 48 KiB of shared memory: see kDynamicWithAttribute. Returns
+/// kernel's parameter types. kDynamicWithAttribute has the rule for shared memory. Returns
 /// cudaErrorInvalidConfiguration for sizes that CUDA does not accept, otherwise the result of the
 /// enqueue.
 template <class... P, class... A>

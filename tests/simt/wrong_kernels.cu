@@ -250,30 +250,50 @@ __global__ void spin_on_lock(Buffers b, bool fixed) {
   atomicExch(b.counter, 0u);
 }
 
+__device__ void write_and_read(float* shared, Buffers b) {
+  shared[threadIdx.x] = 1;
+  b.out[threadIdx.x] = shared[threadIdx.x];
+}
+
 __global__ void too_much_shared(Buffers b, bool fixed) {
   if (fixed) {
     SIMT_SHARED(float, fits, [12288]);
-    fits[threadIdx.x] = 1;
-    b.out[threadIdx.x] = fits[threadIdx.x];
-    return;
+    return write_and_read(fits, b);
   }
   SIMT_SHARED(float, big, [12289]);  // here: too_much_shared
-  big[threadIdx.x] = 1;
-  b.out[threadIdx.x] = big[threadIdx.x];
+  write_and_read(big, b);
 }
 
-// Beside 32 KiB of dynamic memory, for which simt::launch sets no attribute.
+// Beside 32 KiB of dynamic memory, for which simt::launch sets no attribute: 48 KiB in all.
 __global__ void too_much_beside(Buffers b, bool fixed) {
   SIMT_DYN_SHARED(float, dynamic);
+  write_and_read(dynamic, b);
   if (fixed) {
     SIMT_SHARED(float, fits, [4096]);
-    fits[threadIdx.x] = dynamic[threadIdx.x] = 1;
-    b.out[threadIdx.x] = fits[threadIdx.x] + dynamic[threadIdx.x];
-    return;
+    return write_and_read(fits, b);
   }
   SIMT_SHARED(float, big, [4097]);  // here: too_much_beside
-  big[threadIdx.x] = dynamic[threadIdx.x] = 1;
-  b.out[threadIdx.x] = big[threadIdx.x] + dynamic[threadIdx.x];
+  write_and_read(big, b);
+}
+
+// Beside 64 KiB, with the attribute: arrays have 48 KiB at most.
+__global__ void too_many_arrays(Buffers b, bool fixed) {
+  if (fixed) {
+    SIMT_SHARED(float, fits, [12288]);
+    return write_and_read(fits, b);
+  }
+  SIMT_SHARED(float, big, [12289]);  // here: too_many_arrays
+  write_and_read(big, b);
+}
+
+// Beside 200 KiB: the device has 227 KiB.
+__global__ void more_than_the_device(Buffers b, bool fixed) {
+  if (fixed) {
+    SIMT_SHARED(float, fits, [6912]);
+    return write_and_read(fits, b);
+  }
+  SIMT_SHARED(float, big, [6913]);  // here: more_than_the_device
+  write_and_read(big, b);
 }
 
 __global__ void local_of_another(Buffers b, bool fixed) {
@@ -453,6 +473,8 @@ std::span<const WrongKernel> wrong_kernels() {
       {"constant_in_shared", invalid_address, "s", constant_in_shared},
       {"too_much_shared", shared_memory, "", too_much_shared},
       {"too_much_beside", shared_memory, "", too_much_beside, 64, 1, 32 << 10},
+      {"too_many_arrays", shared_memory, "", too_many_arrays, 64, 1, 64 << 10},
+      {"more_than_the_device", shared_memory, "", more_than_the_device, 64, 1, 200 << 10},
       {"local_of_another", invalid_address, "", local_of_another},
   };
   return list;

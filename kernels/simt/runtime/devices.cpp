@@ -6,6 +6,7 @@
 
 #include "simt/config.hpp"
 #include "simt/cuda_runtime.hpp"
+#include "simt/launch.hpp"
 #include "simt/runtime/state.hpp"
 
 using namespace braid::simt;
@@ -17,11 +18,11 @@ using detail::runtime_call;
 namespace {
 
 // The emulated device has the instructions of sm_80 and the limits of an H100. The limit of shared
-// memory is config().shared_limit, which also applies to kernels (SIMT_SHARED).
+// memory with a kernel's attribute is config().shared_limit.
 constexpr int kMajor = 8, kMinor = 0, kMultiprocessors = 4, kThreads = 1024,
               kThreadsPerMultiprocessor = 2048, kBlocksPerMultiprocessor = 32;
-constexpr int kRegisters = 65536, kSharedPerBlock = 48 << 10, kReserved = 1 << 10, kL2 = 4 << 20,
-              kBus = 4096;
+constexpr int kRegisters = 65536, kSharedPerBlock = kSharedWithoutAttribute, kReserved = 1 << 10,
+              kL2 = 4 << 20, kBus = 4096;
 
 bool known(const Runtime& r, int device) {
   return device >= 0 && device < static_cast<int>(r.device_count());
