@@ -112,7 +112,6 @@ WIDTHS = [
     (r"gemm_join<(float16|bfloat16|float32|float64|int32|int64)>", {"load"}),
     (r"(linear|matmul)_\w+<float32, Tf32Tile<.*", {"async", "read", "store"}),
     (r"linear_backward_weight<float32, .*", {"async", "read", "store"}),
-    (r"linear_forward<float32, .*", {"load", "read", "store"}),
     (r"(linear|matmul)_\w+<float32, .*", {"async", "load", "read", "store"}),
     # the results are 4 x 2 bytes
     (r"(linear|matmul)_\w+<(bfloat16|float16), MmaTile<.*", {"async", "read"}),
