@@ -44,15 +44,24 @@ def g6s(t):
             small(t, name, *pair, 5)
 
 
+def equal_losses(t, name, works):
+    """Returns the losses of the first steps, as usual and captured, or None after an error if they
+    differ. A captured step is recorded in the third call, then replayed."""
+    usual, recorded = ([work.result().item() for _ in range(6)] for work in works.values())
+    if usual == recorded:
+        return usual
+    t.table.error(name, RuntimeError(f"expected equal losses, got {usual} and {recorded}"))
+    return None
+
+
 def g7(t):
     """A whole SGD step of Linear(5, 2) on 30 rows: forward, loss, backward, update. As usual beside
     eager PyTorch, and captured beside PyTorch's step as a CUDA graph."""
     kinds = {"usual": "sgd_step", "captured": "captured_sgd_step"}
     works = {name: t.library.work(kind) for name, kind in kinds.items()}
-    count = 6  # the captured step is recorded in the third call, then replayed
-    losses = {name: [work.result().item() for _ in range(count)] for name, work in works.items()}
-    if losses["usual"] != losses["captured"]:
-        return t.table.error("G7", RuntimeError(f"expected equal losses, got {losses}"))
+    losses = equal_losses(t, "G7", works)
+    if losses is None:
+        return
     timers, reason = {name: work.wall for name, work in works.items()}, t.peer.missing
     if not reason:
         sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
@@ -61,8 +70,8 @@ def g7(t):
         row = rows.linear_row()
         row.model.to(t.peer.device)
         row.x, row.y = row.x.to(t.peer.device), row.y.to(t.peer.device)
-        theirs = rows.losses(row, count)
-        apart = max(abs(a - b) / abs(b) for a, b in zip(losses["usual"], theirs))
+        theirs = rows.losses(row, len(losses))
+        apart = max(abs(a - b) / abs(b) for a, b in zip(losses, theirs))
         if not t.table.check("G7.losses", apart, 1e-4):
             return
         timers["eager"] = t.peer.wall(row.step)
@@ -105,19 +114,18 @@ def captured(t):
     operands += [t.library.normal(rows, width), t.library.labels(rows, classes)]
     works = {"usual": t.library.work("mlp_step", operands),
              "captured": t.library.work("captured_step", operands)}
-    count = 6  # the captured step is recorded in the third call, then replayed
-    losses = {name: [work.result().item() for _ in range(count)] for name, work in works.items()}
-    if losses["usual"] != losses["captured"]:
-        return t.table.error("captured", RuntimeError(f"expected equal losses, got {losses}"))
+    losses = equal_losses(t, "captured", works)
+    if losses is None:
+        return
     timers = {name: work.wall for name, work in works.items()}
     if not t.peer.missing:
         step = torch_step(t, operands)
-        theirs = [step().item() for _ in range(count)]
-        apart = max(abs(a - b) / abs(b) for a, b in zip(losses["usual"], theirs))
+        theirs = [step().item() for _ in losses]
+        apart = max(abs(a - b) / abs(b) for a, b in zip(losses, theirs))
         if not t.table.check("captured.losses", apart, 1e-3):
             return
         timers["torch"] = t.peer.wall(torch_step(t, operands))
-        timers["torch_graph"] = t.peer.wall(t.peer.graph(lambda: torch_step(t, operands)))
+        add_graph(t, timers, lambda: torch_step(t, operands))
     t.table.times("captured", t.clock.interleave(timers))
 
 
