@@ -161,8 +161,9 @@ void set_gemm_engine(GemmEngine engine) {
 namespace {
 
 /// C = op(A) op(B) (+ bias, + C, + the matrix of the epilogue `add`) by cuBLAS. Returns false if
-/// cuBLAS cannot compute it, or should not: it rounds a product of 16 bits before it adds it to C,
-/// and the error of a sum that is rounded twice is 1.41 times as large.
+/// cuBLAS cannot compute it, or, with the engine `automatic`, should not: it rounds a product of 16
+/// bits before it adds it to C, and the error of a sum that is rounded twice is 1.41 times as
+/// large.
 bool multiply(const GemmArgs& args, Stream& stream) {
   const GemmEngine engine = gemm_engine();
   const Float32Precision precision = precision_for(args.k, float32_precision());

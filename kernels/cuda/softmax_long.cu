@@ -226,7 +226,7 @@ void softmax_long(const SoftmaxArgs& args, Stream& stream) {
           rows_in_packs(args.n, x, y), args.log);
     };
     constexpr int all = kWidePacks, half = kWidePacks / 2;
-    if constexpr (sizeof(T) < 8)  // rows of double come here only if they are longer
+    if constexpr (sizeof(T) < 8)  // rows of double come here only if they are longer than that
       if (args.n <= WideRow<E, half>::kMost)
         return launch(softmax_wide_rows<E, half>, kWideThreads);
     if (args.n <= WideRow<E, all>::kMost) launch(softmax_wide_rows<E, all>, kWideThreads);
@@ -246,7 +246,7 @@ void softmax_backward_long(const SoftmaxBackwardArgs& args, Stream& stream) {
           args.rows, args.n, more..., args.log);
     };
     constexpr int all = kWidePacks / 2, half = all / 2;
-    // rows of fewer bytes do not come here
+    // rows of float so short do not come here
     if constexpr (sizeof(T) == 2)
       if (packs && args.n <= kMostOfTwo<T, half>)
         return launch(softmax_backward_wide_rows<E, half>);

@@ -77,7 +77,7 @@ template <class O> [[nodiscard]] Tensor rates(const O& optimizer) {
   return tensor(list, {.device = Device(), .dtype = DType::float64});
 }
 /// Copies the state without the learning rates to `rest`, and returns the rates. Throws
-/// ArgumentError if there are none, or not as many as groups.
+/// ArgumentError unless they are float64, one for each group, finite and at least 0.
 [[nodiscard]] Tensor split_rates(std::span<const StateDict::value_type> dict, std::int64_t groups,
                                  StateDict& rest);
 [[noreturn]] void nothing_to_save(const char* signature);
