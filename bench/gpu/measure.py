@@ -115,10 +115,11 @@ class Table:
         """Prints a ceiling or another figure without a bar."""
         self.line("INFO", name, text, **data)
 
-    def times(self, name, series):
-        """Prints the time of each contender, without a bar."""
+    def times(self, name, series, note=""):
+        """Prints the time of each contender, without a bar, and the note."""
         times = {n: s.time() for n, s in series.items()}
-        self.figure(name, ", ".join(f"{n} {us:.2f} us" for n, us in times.items()), times=times)
+        text = ", ".join(f"{n} {us:.2f} us" for n, us in times.items())
+        self.figure(name, text + note, times=times)
 
     def at_least(self, name, value, bar, text, **data):
         self.line("PASS" if value >= bar else "FAIL", name, text, f">= {bar}", value=value, **data)

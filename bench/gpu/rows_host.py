@@ -117,7 +117,7 @@ def captured(t):
     losses = equal_losses(t, "captured", works)
     if losses is None:
         return
-    timers = {name: work.wall for name, work in works.items()}
+    timers, failed = {name: work.wall for name, work in works.items()}, None
     if not t.peer.missing:
         step = torch_step(t, operands)
         theirs = [step().item() for _ in losses]
@@ -125,8 +125,8 @@ def captured(t):
         if not t.table.check("captured.losses", apart, 1e-3):
             return
         timers["torch"] = t.peer.wall(torch_step(t, operands))
-        add_graph(t, timers, lambda: torch_step(t, operands))
-    t.table.times("captured", t.clock.interleave(timers))
+        failed = add_graph(t, timers, lambda: torch_step(t, operands))
+    t.table.times("captured", t.clock.interleave(timers), f"  ({failed})" if failed else "")
 
 
 def g12(t):
