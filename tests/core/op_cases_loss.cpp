@@ -1,5 +1,4 @@
-// Cases of the losses. Weights are made inside the call, because an undefined one means "no
-// weight".
+// Cases of the losses. Weights are made inside the call: an undefined one means "no weight".
 #include <algorithm>
 #include <functional>
 
