@@ -10,10 +10,11 @@
 // All three are the recurrence y_j = a_j y_{j-1} + x_j, whose steps are combined in pairs (Blelloch
 // 1990, "Prefix sums and their applications", 1.4): a sum has a = 1, a product has no x. A block
 // scans a line tile by tile: four elements per thread, then a tree over the warp, then over the
-// warps. Short lines, and scans along outer dims, use one thread per line. A few long lines are cut
-// into parts of 4096, which look back at those before them (Merrill, Garland 2016, "Single-pass
-// parallel prefix scan with decoupled look-back"): a line is read from memory once, and from the
-// cache once more. A part joins what it needs in a fixed order, so the bits are the same each time.
+// warps. Short lines, and scans along outer dims, use one thread per line. A few long lines, along
+// any dim, are cut into parts of 4096, which look back at those before them (Merrill, Garland 2016,
+// "Single-pass parallel prefix scan with decoupled look-back"): a line is read from memory once, and
+// from the cache once more. A part joins what it needs in a fixed order, so the bits are the same
+// each time.
 namespace braid::cuda {
 
 /// A sequence of steps: y becomes factor * y + term.
@@ -217,12 +218,15 @@ __global__ void __launch_bounds__(kThreads) scan_parts(ScanArgs args, PartTree<A
 }
 
 template <class A> void scan_lines(const ScanArgs& args, Stream& stream) {
+  // lines that keep all SMs at work: of a block each, or of a thread each
+  constexpr std::int64_t enough_blocks = 128, enough_threads = 1024;
   const std::int64_t lines = args.outer * args.inner;
-  if (args.n <= 32 || args.inner >= 32)
+  const bool beside = args.inner >= 32;  // a warp's threads read 32 lines side by side
+  const bool in_parts =
+      args.n > 2 * kPartLength && lines < (beside ? enough_threads : enough_blocks);
+  if (args.n <= 32 || (beside && !in_parts))
     return run("scan", scan_threads<A>, blocks_for(lines, kThreads), kThreads, stream, args);
-  constexpr std::int64_t enough = 128;  // lines that keep all SMs at work
-  if (args.n <= 2 * kPartLength || lines >= enough)
-    return run("scan", scan_blocks<A>, blocks_for(lines, 1), kThreads, stream, args);
+  if (!in_parts) return run("scan", scan_blocks<A>, blocks_for(lines, 1), kThreads, stream, args);
   const std::int64_t parts = (args.n - 1) / kPartLength + 1;
   std::int64_t nodes = 0;  // of a line
   for (std::int64_t count = parts; count > 1; count = (count - 1) / kFan + 1) nodes += count;

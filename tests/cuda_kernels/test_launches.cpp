@@ -6,6 +6,7 @@
 #include "kernels/kernel_support.hpp"
 #include "support/on_device.hpp"
 #if defined(BRAID_CUDA_SIMT)
+#include "simt/runtime/control.hpp"
 #include "simt/stats.hpp"
 #endif
 
@@ -46,35 +47,39 @@ TEST_CASE("cuda norm: channels of a thread's second pack", "[cuda_kernels][norm]
 #if defined(BRAID_CUDA_SIMT)
 TEST_CASE("cuda scan: lines of many parts in one launch", "[cuda_kernels][scan]") {
   NEEDS_DEVICE;
-  struct Line {
-    braid::ScanOp op;
-    std::int64_t lines, parts;  // more than 32 and 1024 parts: trees of two and three levels
+  using braid::ScanOp;
+  struct Lines {
+    ScanOp op;
+    std::int64_t outer, inner, parts;  // more than 32 and 1024 parts: trees of two and three levels
     bool reverse;
   };
-  for (const Line& line :
-       {Line{braid::ScanOp::recurrence, 2, 34, false}, Line{braid::ScanOp::recurrence, 1, 66, true},
-        Line{braid::ScanOp::sum, 1, 1026, false}}) {
-    CAPTURE(line.parts);
-    if (line.parts > 1000 && !braid::test::in_part(3)) continue;
-    const std::int64_t n = 4096 * line.parts + 7, all = line.lines * n;
+  for (const Lines& lines :
+       {Lines{ScanOp::recurrence, 2, 1, 34, false}, Lines{ScanOp::recurrence, 1, 1, 66, true},
+        Lines{ScanOp::sum, 1, 1, 1026, false}, Lines{ScanOp::recurrence, 1, 33, 2, true}}) {
+    CAPTURE(lines.parts, lines.inner);
+    if (lines.parts > 1000 && !braid::test::in_part(3)) continue;
+    const std::int64_t n = 4096 * lines.parts + 7, all = lines.outer * n * lines.inner;
     Buffer x(DType::int64, all), a(DType::int64, all), y(DType::int64, all);
     for (std::int64_t i = 0; i < all; ++i)
       x.put(i, static_cast<double>(i % 1000 - 400)), a.put(i, i % 7 == 0 ? -1 : 1);
     braid::ScanArgs args{};
-    args.op = line.op, args.dtype = DType::int64, args.x = x.data(), args.y = y.data();
-    args.a = a.data(), args.reverse = line.reverse;
-    args.outer = line.lines, args.inner = 1, args.n = n;
+    args.op = lines.op, args.dtype = DType::int64, args.x = x.data(), args.y = y.data();
+    args.a = a.data(), args.reverse = lines.reverse;
+    args.outer = lines.outer, args.inner = lines.inner, args.n = n;
     stream().synchronize();
-    const auto before = braid::simt::stats().grids;
+    braid::simt::clear_launch_log();
     kernels().scan(args, stream());
     stream().synchronize();
-    CHECK(braid::simt::stats().grids - before == 1);
+    const auto launches = braid::simt::launch_log();
+    REQUIRE(launches.size() == 1);
+    CHECK(launches[0].kernel.find("scan_parts") != std::string::npos);
     std::int64_t wrong = 0;
-    for (std::int64_t k = 0; k < line.lines; ++k) {
+    for (std::int64_t line = 0; line < lines.outer * lines.inner; ++line) {
       double sum = 0;  // of numbers that double represents
       for (std::int64_t j = 0; j < n; ++j) {
-        const std::int64_t i = k * n + (line.reverse ? n - 1 - j : j);
-        sum = (line.op == braid::ScanOp::recurrence ? a[i] : 1) * sum + x[i];
+        const std::int64_t at = line / lines.inner * n + (lines.reverse ? n - 1 - j : j),
+                           i = at * lines.inner + line % lines.inner;
+        sum = (lines.op == ScanOp::recurrence ? a[i] : 1) * sum + x[i];
         wrong += y[i] != sum;
       }
     }
