@@ -213,6 +213,20 @@ TEST_CASE("cuda gemm: the plan", "[cuda_kernels][gemm]") {
   CHECK(plan(10, 100000, 64, 132).tile == GemmTileKind::rows16x128);
   CHECK(plan(64, 10, 8192, 132).splits == 32);  // dW of a small layer with many rows
   CHECK(plan(64, 10, 8192, 1).splits == 32);
+  // uneven tiles of a large GPU: dW of GPT-2's layers. The parts do not depend on the GPU.
+  for (const int processors : {16, 132}) {
+    const auto parts = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+      return plan(m, n, k, processors, DType::bfloat16).splits;
+    };
+    CHECK(parts(3072, 768, 8192) == 4);  // 144 tiles of 128×128 for 132 SMs
+    CHECK(parts(768, 768, 4096) == 3);   // 36
+    CHECK(parts(2304, 768, 4096) == 1);  // 108: adding the parts costs what they save
+    CHECK(parts(2048, 2048, 2048) == 1);
+    CHECK(parts(4096, 4096, 4096) == 1);
+    CHECK(parts(3072, 768, 511) == 1);
+  }
+  CHECK(plan(3072, 768, 8192, 132, DType::bfloat16).tile == GemmTileKind::mma128);
+  CHECK(plan(3072, 768, 8192, 132, DType::bfloat16).depth == 2048);
 }
 
 #if defined(BRAID_CUDA_SIMT)
