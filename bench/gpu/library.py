@@ -2,6 +2,7 @@
 library/."""
 
 import ctypes
+import json
 
 SIZES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int64": 8}
 
@@ -76,6 +77,7 @@ class Work:
 
 class Library:
     def __init__(self, path):
+        self.path = path
         self.call = call = ctypes.CDLL(path)
         pointer, number, long, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_char_p
         real, seed = ctypes.c_double, ctypes.c_uint64
@@ -99,6 +101,9 @@ class Library:
             "bb_precision": (number, text),
             "bb_synchronize": (number,),
             "bb_empty_cache": (number,),
+            "bb_memory": (long, number),
+            "bb_reset_peak": (number,),
+            "bb_predicted_steps": (text, number, long, long, number, number),
             "bb_work": (pointer, text, number, number, ctypes.POINTER(pointer)),
             "bb_free_work": (None, pointer),
             "bb_result": (pointer, pointer),
@@ -177,6 +182,26 @@ class Library:
 
     def empty_cache(self):
         self.ok(self.call.bb_empty_cache() == 0)
+
+    def memory(self):
+        """Returns the bytes that tensors on the device have."""
+        size = self.call.bb_memory(0)
+        self.ok(size >= 0)
+        return size
+
+    def peak(self, run):
+        """Returns the most bytes that tensors on the device had while run() ran."""
+        self.ok(self.call.bb_reset_peak() == 0)
+        run()
+        size = self.call.bb_memory(1)
+        self.ok(size >= 0)
+        return size
+
+    def predicted_steps(self, devices, width, rows, rounds, steps):
+        """Returns the measured and the predicted times of split steps (library/replicas.hpp)."""
+        text = self.call.bb_predicted_steps(devices, width, rows, rounds, steps)
+        self.ok(text is not None)
+        return json.loads(text)
 
     def call_us(self, what, size, count):
         """Returns the time in us of one of `count` direct CUDA calls on `size` bytes."""

@@ -6,6 +6,7 @@
 
 #include <braid/kernels/cuda.hpp>
 
+#include "library/replicas.hpp"
 #include "simt/cuda_runtime.hpp"
 
 namespace bench::gpu {
@@ -199,6 +200,21 @@ BRAID_BENCH_API int bb_empty_cache() {
   });
 }
 
+/// Returns the bytes that tensors on the device have, or with `peak` the most since bb_reset_peak;
+/// -1 on failure.
+BRAID_BENCH_API std::int64_t bb_memory(int peak) {
+  return guarded(std::int64_t{-1}, [&] {
+    const braid::MemoryStats stats = braid::memory_stats(device());
+    return static_cast<std::int64_t>(peak != 0 ? stats.peak : stats.in_use);
+  });
+}
+BRAID_BENCH_API int bb_reset_peak() {
+  return guarded(-1, [] {
+    braid::reset_peak_memory(device());
+    return 0;
+  });
+}
+
 /// Creates work on `sets` sets of `operands` tensors each, which it uses in turn: tensors[set *
 /// operands + i]. See make_work for the names.
 BRAID_BENCH_API void* bb_work(const char* kind, int sets, int operands, void* const* tensors) {
@@ -253,6 +269,16 @@ BRAID_BENCH_API double bb_wall_us(void* work, int count) { return host_us(work, 
 /// Returns the time in us that the host needs to queue one run; the wait for the queued work is not
 /// included.
 BRAID_BENCH_API double bb_enqueue_us(void* work, int count) { return host_us(work, count, false); }
+
+/// Returns the JSON text of predicted_steps, or null. Needs as many logical devices.
+BRAID_BENCH_API const char* bb_predicted_steps(int devices, std::int64_t width, std::int64_t rows,
+                                               int rounds, int steps) {
+  static std::string text;
+  return guarded<const char*>(nullptr, [&] {
+    text = predicted_steps(devices, width, rows, rounds, steps);
+    return text.c_str();
+  });
+}
 
 BRAID_BENCH_API double bb_call_us(const char* what, std::int64_t bytes, int count) {
   return guarded(kFailed, [&] { return time_call(what, static_cast<std::size_t>(bytes), count); });

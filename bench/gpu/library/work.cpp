@@ -1,8 +1,6 @@
 // The timed operations of Braid by name, written as a user would write them.
-#include <array>
-#include <memory>
-
-#include "library/abi.hpp"
+#include "library/entries.hpp"
+#include "library/replicas.hpp"
 #include "simt/cuda_runtime.hpp"
 #include "support/rows.hpp"
 
@@ -10,64 +8,6 @@ namespace bench::gpu {
 namespace {
 
 using braid::Tensor;
-using Sets = std::vector<std::vector<Tensor>>;
-
-/// f(operands of the set), without recording.
-template <class F> Work forward(const Sets& sets, F f) {
-  Work work;
-  work.fresh = true;
-  work.once = [sets, f](std::size_t s) {
-    const braid::NoGrad guard;
-    return f(sets[s]);
-  };
-  return work;
-}
-
-/// The gradients of f(the operands but the last), whose incoming gradient is the last operand. With
-/// `flat` the result is all of them, flattened and concatenated; otherwise the first.
-template <class F> Work gradients_of(const Sets& sets, bool flat, F f) {
-  struct Graph {
-    std::vector<Tensor> inputs;
-    Tensor y, dy;
-  };
-  auto graphs = std::make_shared<std::vector<Graph>>();
-  for (const auto& t : sets) {
-    Graph g;
-    for (std::size_t i = 0; i + 1 < t.size(); ++i)
-      g.inputs.push_back(t[i].detach().clone().requires_grad_());
-    g.y = f(g.inputs);
-    g.dy = t.back();
-    graphs->push_back(std::move(g));
-  }
-  Work work;
-  work.once = [graphs, flat](std::size_t s) {
-    const Graph& g = (*graphs)[s];
-    const std::array<Tensor, 1> y = {g.y}, dy = {g.dy};
-    const std::vector<Tensor> grads = braid::grad(y, g.inputs, dy, true);
-    if (!flat) return grads[0];
-    const braid::NoGrad guard;
-    std::vector<Tensor> parts;
-    for (const Tensor& grad : grads) parts.push_back(grad.flatten());
-    return braid::cat(parts, 0);
-  };
-  return work;
-}
-
-Tensor layer(const std::vector<Tensor>& t) { return braid::linear(t[0], t[1], t[2]); }
-Tensor normalize(const std::vector<Tensor>& t) {
-  return braid::layer_norm(t[0], {t[0].size(-1)}, t[1], t[2]);
-}
-Tensor attend(const std::vector<Tensor>& t) {
-  return braid::scaled_dot_product_attention(t[0], t[1], t[2], {}, 0, true);
-}
-/// A convolution of images that are in memory as a network has them: channels last.
-Work convolve(const Sets& sets, std::int64_t padding) {
-  Sets arranged = sets;
-  for (auto& t : arranged) t[0] = t[0].permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
-  return forward(arranged, [padding](const auto& t) {
-    return braid::conv2d(t[0], t[1], {}, {.padding = padding});
-  });
-}
 
 /// step(batch), as usual or as a graph, which is recorded once and then replayed.
 template <class Step, class Batch> Work work_of(const Step& step, const Batch& batch, bool graph) {
@@ -164,7 +104,7 @@ Work embedding_gradient(const Sets& sets) {
   const double words = static_cast<double>(sets[0][0].size(0));
   const Tensor u = sets[0][1].to(braid::DType::float64) / words;
   const Tensor index = (braid::exp(u * std::log(words)).to(braid::DType::int64) - 1).contiguous();
-  return gradients_of({{sets[0][0], sets[0][2]}}, false,
+  return gradients_of({{sets[0][0], sets[0][2]}}, Gradients::first,
                       [index](const auto& t) { return braid::embedding(t[0], index); });
 }
 
@@ -200,12 +140,6 @@ Work copy_within(const Sets& sets) {
   return work;
 }
 
-struct Entry {
-  const char* kind;
-  std::size_t operands;
-  Work (*make)(const Sets&);
-};
-
 // Matrices: nn takes a [m, k] and b [k, n]; nt takes b [n, k]; tn takes a [k, m]. With the suffix
 // 64 a name means the same in float64, with which the others are compared.
 const Entry kEntries[] = {
@@ -219,18 +153,6 @@ const Entry kEntries[] = {
      [](const Sets& s) {
        return forward(s, [](const auto& t) { return matmul(t[0].transpose(0, 1), t[1]); });
      }},
-    {"linear_relu", 3,
-     [](const Sets& s) {
-       return forward(s, [](const auto& t) { return linear_relu(t[0], t[1], t[2]); });
-     }},
-    {"linear_backward", 4, [](const Sets& s) { return gradients_of(s, false, layer); }},
-    {"linear_gradients", 4, [](const Sets& s) { return gradients_of(s, true, layer); }},
-    {"attention", 3, [](const Sets& s) { return forward(s, attend); }},
-    {"attention_backward", 4, [](const Sets& s) { return gradients_of(s, false, attend); }},
-    {"attention_gradients", 4, [](const Sets& s) { return gradients_of(s, true, attend); }},
-    {"layer_norm_gradient", 4, [](const Sets& s) { return gradients_of(s, false, normalize); }},
-    {"conv1", 2, [](const Sets& s) { return convolve(s, 0); }},
-    {"conv3", 2, [](const Sets& s) { return convolve(s, 1); }},
     {"sgd_step", 0, [](const Sets&) { return sgd_step(false); }},
     {"captured_sgd_step", 0, [](const Sets&) { return sgd_step(true); }},
     {"mlp_step", 8, [](const Sets& s) { return mlp_step(s, false); }},
@@ -286,13 +208,16 @@ Work make_work(const std::string& kind, const Sets& sets) {
   constexpr std::string_view kWide = "64";
   const bool wide = kind.size() > kWide.size() && kind.ends_with(kWide);
   const std::string name = wide ? kind.substr(0, kind.size() - kWide.size()) : kind;
-  for (const Entry& entry : kEntries) {
-    if (name != entry.kind) continue;
-    if (sets.empty() || sets[0].size() != entry.operands)
-      throw braid::ArgumentError(braid::str("bb_work: ", kind, ": expected ", entry.operands,
-                                            " operands, got ", sets.empty() ? 0 : sets[0].size()));
-    return entry.make(wide ? in_float64(sets) : sets);
-  }
+  for (const std::span<const Entry> table :
+       {std::span<const Entry>(kEntries), layer_entries(), replica_entries()})
+    for (const Entry& entry : table) {
+      if (name != entry.kind) continue;
+      if (sets.empty() || sets[0].size() != entry.operands)
+        throw braid::ArgumentError(braid::str("bb_work: ", kind, ": expected ", entry.operands,
+                                              " operands, got ",
+                                              sets.empty() ? 0 : sets[0].size()));
+      return entry.make(wide ? in_float64(sets) : sets);
+    }
   throw braid::ArgumentError("bb_work: there is no work '" + kind + "'");
 }
 
