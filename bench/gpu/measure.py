@@ -24,6 +24,16 @@ def during(enter, leave, function):
     return run
 
 
+def within(context, function):
+    """Returns the function, each call inside of a new context()."""
+
+    def run(*arguments):
+        with context():
+            return function(*arguments)
+
+    return run
+
+
 class During:
     """Work of the library whose runs are between enter() and leave()."""
 
@@ -127,23 +137,27 @@ class Table:
     def at_most(self, name, value, bar, text, **data):
         self.line("PASS" if value <= bar else "FAIL", name, text, f"<= {bar}", value=value, **data)
 
-    def ratio(self, name, series, ours, peers, bar, missing=None, note=""):
-        """Compares r = t_peer / t_ours of the fastest peer with the bar. Its noise is the larger
-        noise of the two."""
+    def ratio(self, name, series, ours, peers, bar=None, missing=None, note=""):
+        """Compares r = t_peer / t_ours of the fastest peer with the bar, if there is one, and names
+        that peer if there are several. Its noise is the larger noise of the two."""
         mine = series[ours]
         times = {n: {"us": s.time(), "noise": s.noise()} for n, s in series.items()}
         there = [p for p in peers if p in series]
         shown = ", ".join(f"{n} {s.time():.2f} us" for n, s in series.items())
+        bar_text = None if bar is None else f">= {bar}"
         if not there:
-            return self.line(f"SKIP({missing})", name, f"{shown}{note}", f">= {bar}", times=times)
+            verdict = f"SKIP({missing})"
+            return self.line(verdict, name, f"{shown}{note}", bar_text, times=times)
         best = min(there, key=lambda p: series[p].time())
         r, noise = series[best].time() / mine.time(), max(mine.noise(), series[best].noise())
-        near = abs(r - bar) <= 2 * noise * bar
+        near = bar is not None and abs(r - bar) <= 2 * noise * bar
         tie = abs(r - 1) <= 2 * noise  # neither is faster
         marks = f"{' NEAR' if near else ''}{' within noise' if tie else ''}"
-        text = f"r {r:.3f} +-{noise:.3f}{marks}  {shown}{note}"
+        beside = f" of {best}" if len(there) > 1 else ""
+        text = f"r {r:.3f} +-{noise:.3f}{beside}{marks}  {shown}{note}"
         data = {"value": r, "noise": noise, "within_noise": tie, "peer": best, "times": times}
-        self.line("PASS" if r >= bar else "FAIL", name, text, f">= {bar}", **data)
+        verdict = "INFO" if bar is None else "PASS" if r >= bar else "FAIL"
+        self.line(verdict, name, text, bar_text, **data)
         return r
 
     def write(self, out, results):

@@ -8,6 +8,9 @@ import contextlib
 import sys
 import time
 
+from fake_packages import fake_packages
+from packages import FlashAttention, Quack
+
 
 class DryCuda:
     """A fake of the names of torch.cuda that are used here, for a machine without GPU."""
@@ -32,7 +35,9 @@ class DryCuda:
 
     def __init__(self, torch):
         names = ("Event", "Stream", "CUDAGraph", "stream", "graph", "current_stream", "synchronize")
-        for name in (*names, "caching_allocator_alloc", "caching_allocator_delete"):
+        memory = ("memory_allocated", "max_memory_allocated", "reset_peak_memory_stats")
+        allocator = ("caching_allocator_alloc", "caching_allocator_delete")
+        for name in (*names, *memory, *allocator):
             # fails here, not on the GPU, if the real torch.cuda lacks the name
             getattr(torch.cuda, name)
             getattr(self, name)
@@ -47,6 +52,15 @@ class DryCuda:
         return DryCuda.Stream()
 
     def synchronize(self):
+        pass
+
+    def memory_allocated(self):
+        return 1
+
+    def max_memory_allocated(self):
+        return 3
+
+    def reset_peak_memory_stats(self):
         pass
 
     def caching_allocator_alloc(self, size):
@@ -75,6 +89,7 @@ class Peer:
             torch = sys.modules["torch"] = FakeTorch()
             self.name, self.device, self.cuda = "a fake PyTorch", "cpu", torch.cuda
             self.torch = torch
+            self.find_packages()
             return
         self.torch = torch
         if torch.cuda.is_available() and not dry:
@@ -85,11 +100,17 @@ class Peer:
         else:
             self.missing = "PyTorch sees no GPU"
             return
+        self.find_packages()
         self.exact()
+
+    def find_packages(self):
+        importing = [fake_packages(self.torch)] if self.dry else []
+        self.quack, self.flash_attn = Quack(*importing), FlashAttention(*importing)
 
     def exact(self):
         """Makes float32 products use float32, not TF32. Every row also checks that by its error."""
         self.torch.set_float32_matmul_precision("highest")
+        self.torch.backends.cudnn.allow_tf32 = False  # convolutions have a setting of their own
 
     def allows_tf32(self):
         return str(self.torch.backends.cuda.matmul.allow_tf32)
@@ -99,6 +120,7 @@ class Peer:
 
     def tf32(self):
         self.torch.set_float32_matmul_precision("high")
+        self.torch.backends.cudnn.allow_tf32 = True
 
     def view(self, tensor):
         """Returns Braid's tensor as a PyTorch tensor: the same memory on a GPU, a copy on a CPU."""
@@ -118,6 +140,17 @@ class Peer:
             t.double() if hasattr(t, "double") else self.view(t).double() for t in (got, want)
         )
         return float((got.reshape(want.shape) - want).norm() / want.norm())
+
+    def peak(self, run):
+        """Returns the most bytes that PyTorch's tensors had while run() ran."""
+        self.cuda.synchronize()
+        self.cuda.reset_peak_memory_stats()
+        run()
+        return int(self.cuda.max_memory_allocated())
+
+    def memory(self):
+        """Returns the bytes that PyTorch's tensors have."""
+        return int(self.cuda.memory_allocated())
 
     def events(self, run):
         """Returns a timer like Work.events."""
@@ -170,9 +203,12 @@ class Peer:
             run()
         return lambda kept=run: captured.replay()  # the graph reads memory that `run` owns
 
-    def compiled(self, function, *arguments, mode=COMPILE_MODE):
-        """Applies torch.compile to a function for these shapes only, and calls it to compile it."""
+    def compiled(self, function, *arguments, mode=COMPILE_MODE, again=False):
+        """Applies torch.compile to a function for these shapes only, and calls it to compile it.
+        With `again` its backward can run more than once."""
         self.torch._dynamo.reset()  # else a second shape would get a dynamic-shape kernel
+        # a compiled backward may use memory of the forward for its own results
+        self.torch._functorch.config.donated_buffer = not again
         if self.dry:
             fast = self.torch.compile(function, backend="eager", dynamic=False)
         else:

@@ -1,9 +1,8 @@
-"""Rows that time kernels by CUDA events: ceilings, G1, G1s, G5, G6, G8. The bars are the column
-"must" of the table of goals."""
+"""Rows that time kernels by CUDA events: ceilings, G1, G1s, G6. The bars are the column "must" of
+the table of goals."""
 
 import math
 
-from library import Failure
 from measure import geomean
 
 
@@ -151,53 +150,6 @@ def g1s(t):
     t.table.at_least("G1s.geomean", r, 0.95, text)
 
 
-def g5(t):
-    """Linear with bias and ReLU, forward, fp32, against eager PyTorch and torch.compile."""
-    width = 8 if t.dry else 1024
-    for batch in (4,) if t.dry else (256, 512, 1024):
-        sets = [
-            [
-                t.library.normal(batch, width),
-                t.library.normal(width, width, scale=width**-0.5),
-                t.library.normal(width),
-            ]
-            for _ in range(rotation(t, (batch, width), (width, width), (width,)))
-        ]
-        work = t.library.work("linear_relu", *sets)
-        right = t.library.work("linear_relu64", sets[0], dtype="float64").result()
-        name, most = f"G5.b{batch}", 1e-6 * math.sqrt(width)
-        if not t.table.check(name, t.library.error_of(work.result(), right), most):
-            continue
-        timers = {"braid": work.events}
-        reason = t.peer.missing
-        if not reason:
-            F, views = t.peer.torch.nn.functional, [[t.peer.view(v) for v in s] for s in sets]
-
-            def layer(x, w, b):
-                return F.relu(F.linear(x, w, b))
-
-            if not t.table.check(name + ".torch", t.peer.distance(layer(*views[0]), right), most):
-                continue
-            timers["eager"] = t.peer.events(t.turns(views, layer))
-            try:
-                if t.peer.compiles:
-                    fast = t.peer.compiled(layer, *views[0])
-                    timers["compile"] = t.peer.events(t.turns(views, fast))
-                else:
-                    reason = "--no-compile"
-            # Triton or its compiler may be missing, but not in a dry run
-            except Exception as error:
-                if t.dry:
-                    raise
-                reason = f"torch.compile: {type(error).__name__}"
-        series = t.clock.interleave(timers)
-        eager = {n: s for n, s in series.items() if n != "compile"}
-        t.table.ratio(name + ".eager", eager, "braid", ("eager",), 1.0, reason)
-        compiled = {n: s for n, s in series.items() if n != "eager"}
-        mode = f"  (mode {t.peer.COMPILE_MODE})"
-        t.table.ratio(name + ".compile", compiled, "braid", ("compile",), 0.9, reason, mode)
-
-
 def layer_backward(t, name, operands, right, most):
     """dX, dW and db of a layer by autograd. Returns (Work, a function that makes PyTorch's
     version), or None if a result is wrong."""
@@ -245,46 +197,3 @@ def g6(t):
         if pair[1]:
             timers["eager"] = t.peer.events(pair[1]())
         t.table.ratio(name, t.clock.interleave(timers), "braid", ("eager",), 0.85, t.peer.missing)
-
-
-def g8(t):
-    """Memory-bound kernels on 256 MB and more, as a fraction of the rate of the driver's copy,
-    which is timed in turn with each of them."""
-    n, size = (1 << 10, 1 << 10) if t.dry else (1 << 26, 1 << 28)
-    source = t.library.normal(size)
-    copy = t.library.work("copy", [source])
-    if not t.table.check("G8.copy", t.library.error_of(copy.result(), source), 0):
-        return
-    rows, wide = (4, n // 4) if t.dry else (1 << 12, 1 << 14)
-    a, b = t.library.normal(n), t.library.normal(n)
-    matrix, classes = t.library.normal(rows, wide), t.library.labels(rows, wide)
-    flat = t.library.normal(n, scale=1e-3)
-    # name, work, operands, number of times that n numbers of 4 bytes are read or written
-    cases = [
-        ("add", "add", [a, b], 3),
-        ("scale", "scale", [a], 2),
-        ("exp", "exp", [a], 2),
-        ("sum", "sum", [a], 1),
-        ("softmax.16384", "softmax", [matrix], 2),
-        ("cross_entropy.16384", "cross_entropy", [matrix, classes], 1),
-        ("sgd", "sgd", [a, flat], 3),
-        ("adamw", "adamw", [a, flat], 7),
-    ]
-    for name, kind, operands, times in cases:
-        try:
-            work = t.library.work(kind, operands)
-            if kind not in ("sgd", "adamw"):
-                right = t.library.work(kind + "64", operands, dtype="float64").result()
-                most = 1e-3 if kind == "sum" else 1e-5  # a sum may be close to 0
-                if not t.table.check("G8." + name, t.library.error_of(work.result(), right), most):
-                    continue
-            series = t.clock.interleave({"braid": work.events, "copy": copy.events})
-        except Failure as error:
-            t.table.error("G8." + name, error)
-            continue
-        rate = 4 * n * times / series["braid"].time() * 1e6
-        copied = 4 * size * 2 / series["copy"].time() * 1e6
-        noise = max(s.noise() for s in series.values())
-        beside = f"{rate / copied:.3f} +-{noise:.3f} of the copy's {copied / 1e12:.3f}"
-        text = f"{rate / 1e12:.3f} TB/s, {beside}"
-        t.table.at_least("G8." + name, rate / copied, 0.85, text, noise=noise)

@@ -75,6 +75,14 @@ def step_of(t, loss, parameters, tokens, target):
     return step
 
 
+def memory(t, ours, theirs):
+    """Compares the most memory that tensors had in a step, with those that stay between steps:
+    weights and the state of the optimizer. Memory that an allocator keeps is not counted."""
+    theirs = max(theirs, 1)  # a fake PyTorch has none
+    text = f"{ours / theirs:.3f} of PyTorch's: {ours / 1e9:.2f} of {theirs / 1e9:.2f} GB"
+    t.table.at_most("gpt2.memory", ours / theirs, 0.9, text, ours=ours, theirs=theirs)
+
+
 def gpt2(t):
     """A step of GPT-2 124M on 4 x 1024 tokens: products in bfloat16, float32 weights, clipped
     gradients, AdamW. The losses of three steps are compared before anything is timed."""
@@ -83,6 +91,7 @@ def gpt2(t):
     count = sum(numel(shape) for shape in shapes(*sizes) if len(shape) == 2)
     operands = [t.library.normal(count, scale=0.02), t.library.labels(rows * context, sizes[3]),
                 t.library.labels(rows * context, sizes[3])]
+    before = t.library.memory()
     # the engine that a user gets; other rows choose one
     work = t.library.work("gpt2_tiny_step" if t.dry else "gpt2_step", operands)
     work = t.engine("automatic", work)
@@ -90,18 +99,22 @@ def gpt2(t):
     if not t.peer.missing:
         tokens, target = (t.peer.view(x).reshape(rows, context).clone() for x in operands[1:])
         eager = loss_function(t, sizes)
+        before_theirs = t.peer.memory()
         step = step_of(t, eager, parameters_of(t, sizes, operands[0]), tokens, target)
         ours = [work.result().item() for _ in range(3)]
         theirs = [step().item() for _ in range(3)]
         apart = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
         if not t.table.check("gpt2.losses", apart, 2e-3):
             return
+        memory(t, t.library.peak(work.result) - before, t.peer.peak(step) - before_theirs)
         timers["eager"] = t.peer.wall(step)
         if t.peer.compiles:
             parameters = parameters_of(t, sizes, operands[0])
             with t.peer.torch.autocast(t.peer.device, dtype=t.peer.torch.bfloat16):
                 fast = t.peer.compiled(eager, parameters, tokens, target, mode="default")
             timers["compile"] = t.peer.wall(step_of(t, fast, parameters, tokens, target))
+    else:
+        t.table.skip("gpt2.memory", t.peer.missing, "<= 0.9")
     series = t.clock.interleave(timers)
     rate = f"  {rows * context / series['braid'].time() * 1e6:.0f} tokens/s"
     t.table.ratio("gpt2.step", series, "braid", ("eager",), 0.7, t.peer.missing, rate)

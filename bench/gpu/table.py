@@ -12,10 +12,15 @@ import sys
 import time
 
 import card
+import rows_attention
+import rows_convolutions
 import rows_host
 import rows_kernels
+import rows_linear
+import rows_memory
 import rows_models
 import rows_one_pass
+import rows_replicas
 import rows_tensor_cores
 from library import Failure, Library
 from measure import Clock, During, Table
@@ -25,22 +30,28 @@ ROWS = {
     "ceilings": rows_kernels.ceilings,
     "G1": rows_kernels.g1,
     "G1s": rows_kernels.g1s,
+    "G2": rows_tensor_cores.g2,
+    "G3": rows_tensor_cores.g3,
     "G4": rows_tensor_cores.g4,
-    "G5": rows_kernels.g5,
+    "G5": rows_linear.g5,
+    "G5h": rows_linear.g5h,
     "G6": rows_kernels.g6,
     "G6h": rows_tensor_cores.g6h,
     "G6s": rows_host.g6s,
     "G7": rows_host.g7,
-    "G8": rows_kernels.g8,
-    "G8b": rows_tensor_cores.g8b,
-    "G9": rows_tensor_cores.g9,
-    "conv": rows_tensor_cores.conv,
-    "tf32": rows_tensor_cores.tf32,
+    "G8": rows_memory.g8,
+    "G8b": rows_memory.g8b,
+    "G8c": rows_memory.g8c,
+    "G9": rows_attention.g9,
+    "conv": rows_convolutions.conv,
+    "tf32": rows_convolutions.tf32,
     "embedding": rows_one_pass.embedding,
     "clip": rows_one_pass.clip,
     "G12": rows_host.g12,
     "G13": rows_host.g13,
     "G14": rows_host.g14,
+    "G15": rows_replicas.g15,
+    "G16": rows_replicas.g16,
     "gpt2": rows_models.gpt2,
     "captured": rows_host.captured,
 }
@@ -127,6 +138,9 @@ def main():
         exact = f" (allow_tf32 {tf32}, precision {precision})"
     name = peer.missing or peer.name
     print(f"the peer is {name}; products of float32 without TF32{exact}", flush=True)
+    if not peer.missing:
+        found.update(quack=peer.quack.said(), flash_attn=peer.flash_attn.said())
+        print(f"beside it: {peer.quack.said()}; {peer.flash_attn.said()}", flush=True)
     run = Run(library, peer, table, dry)
     paths = []
     for name in names:

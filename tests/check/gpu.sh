@@ -8,6 +8,7 @@ mkdir -p build/check/gpu
 diff <(sed -n '/^rows=(/,/)/p' bench/gpu/gpu.sh | tr -s ' ()' '\n' | sed '1d;/^$/d') \
   <(PYTHONDONTWRITEBYTECODE=1 python3 bench/gpu/table.py --list) ||
   die "bench/gpu/gpu.sh and table.py list different rows"
+PYTHONDONTWRITEBYTECODE=1 python3 bench/gpu/test_table.py
 ./dev gpu --dry-run --only build --out build/check/gpu/build --seconds 3000
 start=$SECONDS
 ./dev gpu --dry-run --only "$(./dev gpu --list | paste -sd,)" --out build/check/gpu/out \
