@@ -23,7 +23,7 @@ inline void delay(Stream& stream) {
 }
 
 /// Blocks a stream until open(). The test must not wait for work queued after the gate while it is
-/// closed. After five seconds the gate opens itself and late() returns true.
+/// closed. After 20 seconds the gate opens itself and late() returns true.
 class Gate {
  public:
   explicit Gate(Stream& stream) : stream_(stream) { queue(stream, &Gate::hold, this); }
@@ -39,7 +39,7 @@ class Gate {
  private:
   static void hold(void* self) {
     Gate& gate = *static_cast<Gate*>(self);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!gate.open_ && !gate.late_) {
       gate.late_ = std::chrono::steady_clock::now() > end;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
