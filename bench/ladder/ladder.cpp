@@ -60,8 +60,9 @@ template <class Trial, std::size_t N>
 bool print_counts(const Step<typename Trial::Problem> (&steps)[N], Trial& trial,
                   std::vector<Json>& rows) {
   std::printf("\n%-31s global memory                    shared memory\n", trial.text().c_str());
-  std::printf("%-14s right  requests  sectors  each  least  requests   passes  each  conflicts\n",
-              "step");
+  std::printf(
+      "%-14s right  requests  sectors  each  least  requests   passes  each  conflicts   slots\n",
+      "step");
   bool all = true;
   for (const auto& step : steps) {
     const bool right = trial.error(step, true) <= 1;
@@ -76,7 +77,9 @@ bool print_counts(const Step<typename Trial::Problem> (&steps)[N], Trial& trial,
                        .set("sectors", static_cast<int>(c.sectors))
                        .set("shared_requests", static_cast<int>(c.shared))
                        .set("passes", static_cast<int>(c.passes))
-                       .set("bank_conflicts", static_cast<int>(c.conflicts())));
+                       .set("bank_conflicts", static_cast<int>(c.conflicts()))
+                       .set("multiplies", static_cast<int>(c.multiplies))
+                       .set("issue_slots", static_cast<int>(c.slots())));
     all = all && right;
   }
   return all;
@@ -99,7 +102,8 @@ bool measure(const bench::Options&, std::vector<Json>& rows) {
   }
   std::printf(
       "\na request is one load, store or cp.async of a warp; a sector 32 bytes; a pass goes over "
-      "the 32 banks; each: of a request; least: that would do\n");
+      "the 32 banks; each: of a request; least: that would do; slots: instructions of a warp for "
+      "memory and multiplies\n");
   return right;
 }
 #else

@@ -48,6 +48,8 @@ class SgemmTrial {
   [[nodiscard]] std::string text() const;
   /// number of additions and multiplications
   [[nodiscard]] double work() const { return 2.0 * m_ * n_ * k_; }
+  /// multiply-adds, of 32 lanes each
+  [[nodiscard]] std::uint64_t multiplies() const { return std::uint64_t(m_) * n_ * k_ / 32; }
   static constexpr const char* kRate = "GFLOP/s";
 
  private:
@@ -69,6 +71,7 @@ class TensorTrial {
   [[nodiscard]] std::vector<std::uint16_t> result() const { return c_.get(); }
   [[nodiscard]] std::string text() const;
   [[nodiscard]] double work() const { return 2.0 * m_ * n_ * k_; }
+  [[nodiscard]] std::uint64_t multiplies() const { return std::uint64_t(m_) * n_ * k_ / 32; }
   static constexpr const char* kRate = "GFLOP/s";
 
  private:
@@ -91,6 +94,7 @@ class SoftmaxTrial {
   [[nodiscard]] std::string text() const;
   /// bytes, if everything is read once and written once
   [[nodiscard]] double work() const { return 2.0 * sizeof(float) * rows_ * n_; }
+  [[nodiscard]] std::uint64_t multiplies() const { return 0; }  // what it computes is not counted
   static constexpr const char* kRate = "GB/s";
 
  private:

@@ -89,6 +89,7 @@ void add_stats(const Stats& more) {
   s.switches += more.switches;
   s.barriers += more.barriers;
   s.warp_ops += more.warp_ops;
+  s.mma += more.mma;
   s.accesses += more.accesses;
 }
 

@@ -79,6 +79,7 @@ WarpGroup& Scheduler::meet(unsigned mask, WarpOp op, int kind, const void* in, s
 
 void Scheduler::complete(WarpGroup& group, Warp& warp, unsigned w) {
   ++stats_.warp_ops;
+  if (group.op == WarpOp::mma) ++stats_.mma;
   std::erase(warp.entering, &group);
   group.leaving = std::popcount(group.mask);
   if (group.op == WarpOp::sync && checker_) checker_->warp_barrier(w, group.mask);

@@ -195,13 +195,18 @@ TEST_CASE("ladder: tensor cores, what each step asks of memory", "[tensor][count
   for (const Use use : {Use::forward, Use::input, Use::weight}) {
     const TensorTrial each = counted_tensor(use);
     INFO(each.text());
+    // 128 x 128 x 64 multiply-adds, 16 x 8 x 16 of them in an mma.sync of a warp
+    constexpr std::uint64_t multiplies = 512;
     // One block reads A and B once. Its four warps read eight fragments for each 16 of k.
     const Counts backward = count(kBackwardSteps[0], each);
     CHECK(backward.global == kChunks / 2 + kPairs);
     CHECK(backward.sectors == kLeastHalfSectors + 4 * kPairs);
     CHECK(backward.shared == kChunks / 2 + 4 * 4 * 8);
     CHECK(backward.conflicts() == 0);
+    CHECK(backward.multiplies == multiplies);
+    CHECK(backward.slots() == backward.global + backward.shared + multiplies);
     const Counts ours = count(kBackwardSteps[1], each);
+    CHECK(ours.multiplies == multiplies);
     CHECK(ours.sectors == kLeastHalfSectors);  // C goes through shared memory
     CHECK(ours.conflicts() == 0);
   }
