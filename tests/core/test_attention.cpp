@@ -52,6 +52,43 @@ TEST_CASE("attention: agrees with the reference where tiles break, in every type
       }
 }
 
+TEST_CASE("attention: sums of integers are exact where all keys weigh the same", "[attention]") {
+  constexpr std::int64_t queries = 65, keys = 128;
+  const auto integer = [](std::int64_t i) { return static_cast<double>(i * 7919 % 5 - 2); };
+  for (const DType t : floating_dtypes())
+    for (const std::int64_t width : {17, 64}) {
+      INFO(t << ", width " << width);
+      // integers and parts of 128 of them, which have few bits: nothing is rounded
+      const auto of_integers = [&](std::int64_t rows) {
+        return arange(rows * width)
+            .mul(7919)
+            .remainder(5)
+            .sub(2)
+            .to(t)
+            .to(here())
+            .reshape({1, 1, rows, width});
+      };
+      const Tensor q = zeros({1, 1, queries, width}, {.device = here(), .dtype = t}),
+                   k = random_tensor({1, 1, keys, width}, t, here(), 2), v = of_integers(keys),
+                   dy = of_integers(queries);
+      v.requires_grad_(true);
+      const Tensor y = scaled_dot_product_attention(q, k, v), dv = pulled(y, {v}, dy, false)[0];
+      const Array got = array_of(y), gradient = array_of(dv);
+      for (std::int64_t c = 0; c < width; ++c) {
+        double sum = 0, of_dy = 0;
+        for (std::int64_t j = 0; j < keys; ++j) sum += integer(j * width + c);
+        for (std::int64_t j = 0; j < queries; ++j) of_dy += integer(j * width + c);
+        std::int64_t wrong = 0;
+        for (std::int64_t j = 0; j < queries; ++j)
+          wrong += got.data[static_cast<std::size_t>(j * width + c)] != sum / keys;
+        // the backward computes the weights again, as exp(-log(128)): 1 / 128 once it is rounded
+        for (std::int64_t j = 0; j < keys && size_of(t) == 2; ++j)
+          wrong += gradient.data[static_cast<std::size_t>(j * width + c)] != of_dy / keys;
+        CHECK(wrong == 0);
+      }
+    }
+}
+
 TEST_CASE("attention: the fused gradients are those of recorded ops", "[attention][gradients]") {
   struct Case {
     Sizes q, k, v;

@@ -127,6 +127,35 @@ TEST_CASE("cuda gemm: integers are exact in tf32x3", "[cuda_kernels][gemm][preci
     }
 }
 
+TEST_CASE("cuda gemm: small integers are exact in every tile of tensor cores",
+          "[cuda_kernels][gemm][precision]") {
+  NEEDS_DEVICE;
+  std::size_t turn = 0;
+  for (const braid::cuda::GemmTileShape& tile : braid::cuda::kGemmTiles)
+    for (int layout = 0; layout < 4; ++layout, ++turn) {
+      const bool narrow = tile.use == braid::cuda::GemmTileUse::narrow;
+      if (!narrow && !has_tile(DType::float32, tile.use, Float32Precision::tf32) &&
+          !has_tile(DType::float32, tile.use, Float32Precision::tf32x3))
+        continue;
+      const DType t = !narrow ? DType::float32 : turn % 2 == 0 ? DType::bfloat16 : DType::float16;
+      for (const Shape& shape : {Shape{tile.rows + 1, tile.columns - 1, 100},
+                                 turn % 2 == 0 ? Shape{1000, 15, 127} : Shape{17, 1000, 33}}) {
+        Product s = product(shape, layout);
+        s.by = [&](const braid::GemmArgs& args) {
+          braid::cuda::gemm_as_planned(args, {tile.kind, 1, s.k}, stream());
+        };
+        INFO(describe(t, s));
+        Operands x(t, s);
+        // no sum is above 256, the largest that bfloat16 has with all integers below
+        for (std::int64_t i = 0; i < x.a.size(); ++i)
+          x.a.put(i, static_cast<double>(i * 7919 % 5 - 2));
+        for (std::int64_t i = 0; i < x.b.size(); ++i)
+          x.b.put(i, static_cast<double>(i * 104729 % 3 - 1));
+        CHECK(errors_of(x, s).most == 0);
+      }
+    }
+}
+
 TEST_CASE("cuda gemm: what tf32 makes of numbers that float32 can hold",
           "[cuda_kernels][gemm][precision]") {
   NEEDS_DEVICE;

@@ -159,6 +159,38 @@ TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own
     }
 }
 
+TEST_CASE("conv: sums of integers are exact, then rounded once", "[kernels][conv]") {
+  NEEDS_DEVICE;
+  std::size_t number = 0;
+  for (const auto& [t, precision] : floats_by_precision())
+    for (std::size_t i = 2; i < kShapes.size(); ++i) {
+      if (!braid::test::in_part(number++)) continue;
+      if (size_of(t) == 2 && !on_cuda()) continue;
+      const PrecisionGuard guard(precision);
+      Problem problem(t, kShapes[i]);
+      std::int64_t k = 0;
+      for (Buffer* b : {&problem.x, &problem.weight, &problem.bias, &problem.dy})
+        for (std::int64_t j = 0; j < b->size(); ++j)
+          b->put(j, static_cast<double>(k++ * 7919 % 5 - 2));
+      const Expected expected(problem);
+      INFO("shape " << i << ", " << braid::name_of(t));
+      problem.run(t, !on_cuda() && t == DType::float32);
+      const auto wrong = [&](const Buffer& got, const Sum& sums) {
+        Buffer rounded(t, 1);
+        std::int64_t count = 0;
+        for (std::int64_t j = 0; j < got.size(); ++j) {
+          rounded.put(0, sums.value[static_cast<std::size_t>(j)]);
+          count += got[j] != rounded[0];
+        }
+        return count;
+      };
+      CHECK(wrong(problem.y, expected.y) == 0);
+      CHECK(wrong(problem.dx, expected.dx) == 0);
+      CHECK(wrong(problem.dw, expected.dw) == 0);
+      CHECK(wrong(problem.db, expected.db) == 0);
+    }
+}
+
 TEST_CASE("conv: the same bits for any number of threads, and again", "[kernels][conv][threads]") {
   if (on_cuda()) return;
   const int before = braid::num_threads();
