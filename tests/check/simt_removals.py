@@ -3,15 +3,19 @@
 detect every removal.
 
 A site is a statement that begins a line: __syncthreads…, __syncwarp, __threadfence… or
-cp_async_wait in kernels/cuda, and in kernels/cuda/runtime, core and parallel a wait of a stream or
-of the host for an event or a stream. Also in kernels/cuda, a call that orders what is around it:
-store_release, load_acquire and inc_acq_rel, which become an atomic store, a plain load and an
-atomic increment without an order. The changed file is compiled with the flags of the build folder
-and linked before the library, so that the rest is not built again. A removal that no test can
-detect is listed in simt_removals.txt with the reason. It is also a failure if a listed removal is
-detected, or if the listed line no longer exists.
+cp_async_wait in kernels/cuda and bench/ladder, and in kernels/cuda/runtime, core and parallel a
+wait of a stream or of the host for an event or a stream. Some calls are not removed but weakened:
+cp_async_wait<N> waits for one copy less, store_release, load_acquire and inc_acq_rel become an
+atomic store, a plain load and an atomic increment without an order, and __syncthreads_or its
+argument. The changed file is compiled with the flags of the build folder and linked before the
+library, so that the rest is not built again. A removal that no test can detect is listed in
+simt_removals.txt with the reason. It is also a failure if a listed removal is detected, or if the
+listed line no longer exists.
 
-  simt_removals.py BUILD_FOLDER [--all] [--sample N] [--seed S] [--list] [--only TEXT]
+--only chooses by the path. A line of a header is in many kernels: --each tries the removal in one
+object at a time, and it must be detected in each.
+
+  simt_removals.py BUILD_FOLDER [--all] [--each] [--sample N] [--seed S] [--list] [--only REGEX]
 """
 import argparse
 import concurrent.futures
@@ -26,16 +30,19 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BARRIER = re.compile(r"^\s*(__syncthreads\w*\(|__syncwarp\(|__threadfence\w*\(|"
-                     r"(simt::)?cp_async_wait<).*;\s*(//.*)?$")
-# calls with an order between threads, and what they are without it
-ORDERED = {
-    "simt::store_release(": "atomicExch(",
-    "simt::load_acquire(": "*(",
-    "simt::inc_acq_rel(": "atomicInc(",
-}
+                     r"(simt::)?cp_async_wait(<|_all\()).*;\s*(//.*)?$")
+# calls with an order between threads, and what they are without it or with less of it
+WEAKER = [
+    (re.compile(r"simt::store_release\("), "atomicExch("),
+    (re.compile(r"simt::load_acquire\("), "*("),
+    (re.compile(r"simt::inc_acq_rel\("), "atomicInc("),
+    (re.compile(r"__syncthreads_or\("), "("),
+    (re.compile(r"cp_async_wait<([^<>]+)>"), r"cp_async_wait<(\1) + 1>"),
+]
 WAIT = re.compile(
     r"^(?!.*\breturn\b)\s*(.*\bcuda(StreamWaitEvent|EventSynchronize|StreamSynchronize)\("
-    r"|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>]wait_for\([^,]*\)"
+    r"|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>]wait_for\([^,]*\)|.*[.>]synchronize\(\)"
+    r"|.*communicator->wait\(\)"
     r"|.*[.>](await|settle_work|settle_or_lose)\([\w.()]*\)|settle_work\(\)).*;\s*(//.*)?$"
 )
 # `if (…)` and similar code before the statement on its line stays. If the result of a wait is used,
@@ -49,28 +56,30 @@ FINDING = re.compile(
     r"|freed on stream|pinned memory|early read|divergent)[^\n]{0,80}",
     re.IGNORECASE,
 )
-# The test programs for each folder. Each runs in these orders of (threads, streams) until one run
-# fails.
-ORDERS = [("forward", "fifo"), ("reverse", "reverse"), ("random:1", "random:1"),
-          ("random:2", "random:2")]
-# a test program takes about 40 s, and twice that under other load; without its wait it may never
-# end
-SECONDS = 240
+LADDER = "bench/ladder/"
+# The test programs for each folder. Each runs in these orders of (threads, streams), with the sums of
+# tensor cores and the delays that the tests have in them, until one run fails.
+ORDERS = [("forward", "fifo", "nearest", "0"), ("reverse", "reverse", "nearest", "0"),
+          ("random:1", "random:1", "cut", "300"), ("random:2", "random:2", "cut", "300")]
+# a test program takes up to two minutes, and twice that under other load; without its wait it may
+# never end
+SECONDS = 480
 
 
 def sites():
     found = []
-    patterns = [("kernels/cuda", BARRIER)]
+    patterns = [("kernels/cuda", BARRIER), (LADDER, BARRIER)]
     patterns += [(folder, WAIT) for folder in ("kernels/cuda", "core", "parallel")]
     for folder, pattern in patterns:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix not in (".cu", ".cuh", ".cpp", ".hpp"):
+            # a public header is in every object
+            if path.suffix not in (".cu", ".cuh", ".cpp", ".hpp") or "include" in path.parts:
                 continue
             lines = path.read_text().splitlines()
             for number in range(1, len(lines) + 1):
                 line, _ = statement(lines, number)
-                ordered = pattern is BARRIER and any(call in line for call in ORDERED)
-                if (ordered or pattern.match(line)) and not line.lstrip().startswith("//"):
+                weak = pattern is BARRIER and any(call.search(line) for call, _ in WEAKER)
+                if (weak or pattern.match(line)) and not line.lstrip().startswith("//"):
                     found.append((str(path.relative_to(ROOT)), number, line.strip()))
     return found
 
@@ -120,11 +129,15 @@ class Build:
         return place
 
     def objects_of(self, path):
-        """Returns the library's objects that are compiled from the file, or that include it."""
+        """Returns the library's objects that are compiled from the file, or that include it; of a
+        kernel of bench/ladder, those of its tests."""
+        other = r"(^|/)tests/|docs/|bench/"
+        if path.startswith(LADDER):
+            other = r"^(?!tests/ladder/)"
         found = []
         for block in self.deps.split("\n\n"):
             lines = block.splitlines()
-            if not lines or re.search(r"(^|/)tests/|docs/|bench/", lines[0]):
+            if not lines or re.search(other, lines[0]):
                 continue
             if any(self.is_file(line.strip(), path) for line in lines[1:]):
                 found.append(lines[0].split(":")[0])
@@ -136,10 +149,21 @@ class Build:
     def run(self, command):
         return subprocess.run(command, shell=True, cwd=self.folder, capture_output=True, text=True)
 
-    def compile(self, path, number):
-        overlay = self.work / "overlay"
-        changed = overlay / path
-        changed.parent.mkdir(parents=True)
+    def compile(self, path, number, each=False):
+        """Compiles the objects without the line, and returns {object of the build: changed one}.
+        With each, only those whose code changes."""
+        changed = self.changed_text(path, number)
+        objects = self.objects_of(path)
+        if not objects:
+            raise RuntimeError(f"{path}: no object is made from it")
+        made = self.compile_text(path, objects, changed, "changed")
+        if each:
+            same = self.compile_text(path, objects, (ROOT / path).read_text(), "same")
+            made = {name: made[name] for name in objects
+                    if made[name].read_bytes() != same[name].read_bytes()}
+        return made
+
+    def changed_text(self, path, number):
         lines = (ROOT / path).read_text().splitlines(keepends=True)
         # An empty statement stays, with the start of the statement whose body the call was.
         line, last = statement([each.rstrip("\n") for each in lines], number)
@@ -147,19 +171,26 @@ class Build:
         call, result = CALL.match(line.strip()), RESULT.match(line.strip())
         kept = call.group(1) if call else result.group(1) + "false" if result else ""
         lines[number - 1] = kept + ";\n"
-        for ordered, weak in ORDERED.items():
-            if ordered in line:
-                lines[number - 1] = line.replace(ordered, weak) + "\n"
-        changed.write_text("".join(lines))
-        results = []
-        for index, name in enumerate(self.objects_of(path)):
+        for call, weak in WEAKER:
+            if call.search(line):
+                lines[number - 1] = call.sub(weak, line) + "\n"
+        return "".join(lines)
+
+    def compile_text(self, path, objects, text, folder):
+        """Compiles the objects with this text of the file."""
+        overlay = self.work / folder
+        changed = overlay / path
+        changed.parent.mkdir(parents=True)
+        changed.write_text(text)
+        results = {}
+        for index, name in enumerate(objects):
             command = next(c for c in self.commands if f" -o {name} " in c)
             source = shlex.split(command)[-1]
-            output = self.work / f"changed{index}.o"
+            output = overlay / f"{index}.o"
             command = command.replace(f" -o {name} ", f" -o {output} ")
             command = command.replace(f"{name}.d", f"{output}.d")
             # The overlay precedes the folder that it replaces, for both kinds of include.
-            folders = ("kernels", "core", "core/include", "parallel", "parallel/include")
+            folders = ("bench", "kernels", "core", "core/include", "parallel", "parallel/include")
             roots = [f"-iquote {overlay / r} -I{overlay / r}" for r in folders]
             # A changed header makes up to twenty objects compile again. Less optimisation takes a
             # third of the time and gives the same findings.
@@ -169,16 +200,12 @@ class Build:
             command = command.replace("c++ ", f"c++ {roots[0]} ", 1)
             done = self.run(command)
             if done.returncode:
-                raise RuntimeError(
-                    f"{path}:{number}: does not compile without the line:\n{done.stderr[-2000:]}"
-                )
-            results.append(output)
-        if not results:
-            raise RuntimeError(f"{path}: no object of the library is made from it")
+                raise RuntimeError(f"{path}: does not compile:\n{done.stderr[-2000:]}")
+            results[name] = output
         return results
 
     def test(self, program, cases, order):
-        names = ("BRAID_SIMT_ORDER", "BRAID_SIMT_STREAM_ORDER")
+        names = [f"BRAID_SIMT_{name}" for name in ("ORDER", "STREAM_ORDER", "MMA", "DELAY")]
         environment = dict(os.environ, **dict(zip(names, order)), BRAID_SIMT_DEVICES="3")
         done = subprocess.run([program, *cases, "--abort"], env=environment, capture_output=True,
                               text=True, timeout=SECONDS, errors="replace")
@@ -195,11 +222,16 @@ class Build:
             raise RuntimeError(f"{name} fails with nothing removed:\n{done.stdout[-2000:]}")
 
     def link(self, path, program, objects):
-        """Links the program with the changed objects before the library."""
+        """Links the program with the changed objects in the place of its own, or before the
+        library."""
         written = rf" -o \S*/{program} "
         link = next(c for c in self.commands if re.search(written, c) and " -c " not in c)
         link = re.sub(written, f" -o {self.work / program} ", link)
-        link = re.sub(r"\S*libbraid\.a", " ".join(map(str, objects)) + r" \g<0>", link, count=1)
+        for name, changed in objects.items():
+            if f" {name} " in link:
+                link = link.replace(f" {name} ", f" {changed} ")
+            else:
+                link = re.sub(r"\S*libbraid\.a", rf"{changed} \g<0>", link, count=1)
         done = self.run(link)
         if done.returncode:
             raise RuntimeError(f"{path}: does not link:\n{done.stderr[-2000:]}")
@@ -230,6 +262,8 @@ class Build:
 
 def programs_for(path):
     """Returns the programs with their filters; without one, all cases but the hidden ones run."""
+    if path.startswith(LADDER):
+        return [("braid_tests_ladder",)]
     if path.startswith("parallel/"):
         return [("braid_tests_schedules",), ("braid_tests_nccl", "[nccl]"),
                 ("braid_tests_parallel", "~[communicator]~[shards]~[faults]~[.]")]
@@ -244,6 +278,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--each", action="store_true")
     parser.add_argument("--sample", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--list", action="store_true")
@@ -257,7 +292,7 @@ def main():
             reason = f"   [{known[site]}]" if site in known else ""
             print("{}:{}: {}".format(*site) + reason)
         return
-    chosen = [s for s in found if options.only in s[0]]
+    chosen = [s for s in found if re.search(options.only, s[0])]
     if not options.all:
         chosen = [s for s in chosen if s not in known]
         count = min(options.sample, len(chosen))
@@ -269,7 +304,18 @@ def main():
         place = build.at(index)
         # removals that are listed as undetected are not tried in the random orders
         orders = ORDERS[:2] if chosen[index] in known else ORDERS
-        return place.noticed(path, place.compile(path, number), programs_for(path), orders)
+        objects = place.compile(path, number, options.each)
+        if not options.each:
+            return place.noticed(path, objects, programs_for(path), orders)
+        ways = []
+        for each, (name, changed) in enumerate(objects.items()):
+            alone = place.at(each)
+            alone.work.mkdir()
+            way = alone.noticed(path, {name: changed}, programs_for(path), orders)
+            ways.append(f"\n  {name.split('/')[-1]}: {way or 'NOT noticed'}")
+            if not way and not known.get(chosen[index]):
+                failures.append(f"{path}:{number}: its removal is not noticed in {name}")
+        return "".join(ways)
 
     workers = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
     programs = sorted({program for path, _, _ in chosen for program in programs_for(path)})
