@@ -13,6 +13,8 @@
 // up to 1024 classes is computed by a warp, a longer one by a block.
 // Traffic  the logits are read once, forward and backward; forward again for label smoothing. Rows
 //          of any length are read and written in accesses of 16 bytes, except at their ends.
+// Sum      of the rows' losses: by the last block of the kernel for rows, up to 4096 of them. Of
+//          more rows many blocks sum the chunks, in a launch of its own: one block would be slower.
 // Labels   outside [0, n) are reported (runtime/device_errors.hpp); the row's loss and gradient are
 //          NaN.
 namespace braid::cuda {
@@ -83,7 +85,20 @@ template <class E> struct RowLosses {
   typename E::A* lse;
   Loss<typename E::A>* loss;
   typename E::T* row_loss;
+  unsigned* counter;  // of the blocks that have written their rows; null: another kernel sums them
+  WriteLoss<E> write;
 };
+/// Sums the rows' losses in the last block. Requires that thread 0 has written the block's losses,
+/// or that a barrier followed them.
+template <class E>
+BRAID_DEVICE void sum_rows(const RowLosses<E>& out, std::int64_t rows, Loss<typename E::A>* part) {
+  if (out.counter == nullptr || !arrives_last(out.counter, gridDim.x)) return;
+  const int n = static_cast<int>(rows);
+  using Dense = LoadDense<Loss<typename E::A>>;
+  const Dense dense{out.loss, n, n % Dense::kPack == 0};
+  const auto all = reduce_in_block(LossReducer<typename E::A>{}, dense, n, part);
+  if (threadIdx.x == 0) out.write(0, all);
+}
 
 /// Computes one row.
 template <class E, class G>
@@ -117,9 +132,12 @@ template <class E>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_warps(const typename E::T* x, Labels labels, Classes<E> classes, RowLosses<E> out,
                         std::int64_t rows, std::int64_t n, bool packs) {
+  SIMT_SHARED(Loss<typename E::A>, part, [kWarps]);
   for (std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_thread(); r < rows;
        r += static_cast<std::int64_t>(gridDim.x) * kWarps)
     loss_row<E>(WarpGroup{}, x + r * n, r, n, packs, labels, classes, out);
+  __syncthreads();  // one thread tells the last block of all these rows
+  sum_rows(out, rows, part);
 }
 
 template <class E>
@@ -128,8 +146,10 @@ __global__ void __launch_bounds__(kThreads)
                          RowLosses<E> out, std::int64_t rows, std::int64_t n, bool packs) {
   using A = typename E::A;
   SIMT_SHARED(A, part, [kWarps]);
+  SIMT_SHARED(Loss<A>, losses, [kWarps]);
   for (std::int64_t r = blockIdx.x; r < rows; r += gridDim.x)
     loss_row<E>(BlockGroup<A>{part}, x + r * n, r, n, packs, labels, classes, out);
+  sum_rows(out, rows, losses);
 }
 
 /// The factor of each row's gradient.
@@ -218,13 +238,16 @@ void cross_entropy(const CrossEntropyArgs& args, Stream& stream) {
     const T* x = static_cast<const T*>(args.x);
     const Scratch scratch(static_cast<std::size_t>(args.rows) * sizeof(Loss<A>), stream);
     Loss<A>* loss = static_cast<Loss<A>*>(scratch.data());
-    const RowLosses<E> out{static_cast<A*>(args.lse), loss, static_cast<T*>(args.row_loss)};
+    const WriteLoss<E> write{static_cast<T*>(args.sum), static_cast<A*>(args.total), args.scale,
+                             args.mean};
+    const bool joins = args.rows <= kBlockChunk;
+    const RowLosses<E> out{static_cast<A*>(args.lse), loss, static_cast<T*>(args.row_loss),
+                           joins ? tickets_of(stream) : nullptr, write};
     const bool warps = args.n <= kWarpRow, packs = rows_in_packs(args.n, x);
     run("cross_entropy", warps ? cross_entropy_warps<E> : cross_entropy_blocks<E>,
         blocks_for(args.rows, warps ? kWarps : 1), kThreads, stream, x, labels,
         make_classes<E>(args), out, args.rows, args.n, packs);
-    const WriteLoss<E> write{static_cast<T*>(args.sum), static_cast<A*>(args.total), args.scale,
-                             args.mean};
+    if (joins) return;
     reduce_all("cross_entropy", LossReducer<A>{}, load_dense<Loss<A>>(loss, args.rows), write, 1,
                args.rows, false, stream);
   });

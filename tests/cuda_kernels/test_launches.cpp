@@ -1,3 +1,4 @@
+#include <braid/core/internal/kernel_args/loss.hpp>
 #include <braid/core/internal/kernel_args/norm.hpp>
 #include <braid/core/internal/kernel_args/optim.hpp>
 #include <braid/core/internal/kernel_args/reduce.hpp>
@@ -140,6 +141,38 @@ TEST_CASE("cuda reduce: trees of chunks in one launch", "[cuda_kernels][reduce]"
     }
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("cuda cross_entropy: the last block sums the rows", "[cuda_kernels][loss]") {
+  NEEDS_DEVICE;
+  // rows of a thread, a warp and a block; above 4096 the sum is another launch
+  for (const std::int64_t rows : {1, 16, 17, 512, 513, 1027, 4096, 4097})
+    for (const std::int64_t n : {3, 1025}) {  // a warp or a block for each row
+      if (n > 1000 && rows > 600) continue;
+      CAPTURE(rows, n);
+      Buffer x(DType::float32, rows * n), labels(DType::int64, rows), lse(DType::float32, rows),
+          losses(DType::float32, rows), sum(DType::float32, 1), total(DType::float32, 1);
+      x.pattern(1);
+      for (std::int64_t r = 0; r < rows; ++r) labels.put(r, static_cast<double>(r % n));
+      braid::CrossEntropyArgs args{};
+      args.dtype = DType::float32, args.x = x.data(), args.labels = labels.integers();
+      args.label_stride = 1, args.lse = lse.data(), args.sum = sum.data(), args.scale = 1;
+      args.rows = rows, args.n = n, args.row_loss = losses.data(), args.total = total.data();
+      for (int round = 0; round < 2; ++round) {  // the counters are zero after each
+        sum.fill(0);
+        stream().synchronize();
+        const auto before = braid::simt::stats().grids;
+        kernels().cross_entropy(args, stream());
+        stream().synchronize();
+        CHECK(braid::simt::stats().grids - before == (rows <= 4096 ? 1u : 2u));
+        double expected = 0;
+        for (std::int64_t r = 0; r < rows; ++r) expected += losses[r];
+        // the levels of the sum's tree, and 4 numbers of a thread one after the other
+        const double bound = (std::log2(static_cast<double>(rows)) + 4) * expected * 0x1p-24;
+        CHECK(std::fabs(sum[0] - expected) <= bound);
+        CHECK(total[0] == static_cast<double>(rows));
+      }
+    }
 }
 
 TEST_CASE("cuda adam: hundreds of parameters in one launch", "[cuda_kernels][optim]") {

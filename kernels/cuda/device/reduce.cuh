@@ -146,6 +146,21 @@ BRAID_DEVICE typename R::Acc join_block(const R& reducer, typename R::Acc own,
   return own;
 }
 
+/// Reduces an output of n <= kBlockChunk elements with a block of kThreads threads, in the order in
+/// which reduce_all does it, if none() joined to a value leaves it as it is. Thread 0 gets the
+/// result. For a kernel whose last block reduces what the others have written.
+template <class R, class L>
+BRAID_DEVICE typename R::Acc reduce_in_block(const R& reducer, const L& load, int n,
+                                             typename R::Acc* part) {
+  const int threads = n <= kThreadLength ? 1
+                      : n <= kWarpLength ? 32
+                                         : kThreads,
+            rank = static_cast<int>(threadIdx.x);
+  typename R::Acc own = reducer.none();
+  if (rank < threads) own = reduce_part(reducer, load, load.base(0), 0, n, rank, threads);
+  return join_block(reducer, own, part);
+}
+
 /// One chunk of an output per block. The last block of a group of chunks joins them. For results
 /// of more than 8 bytes nvcc would choose 48 registers and spill; four blocks of an SM leave 64.
 template <class R, class L, class W>
