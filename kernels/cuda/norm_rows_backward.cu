@@ -1,6 +1,7 @@
 #include <braid/core/internal/kernel_args/norm.hpp>
 
 #include "cuda/device/norm_rows.cuh"
+#include "cuda/device/norm_rows_join.cuh"
 #include "cuda/kernels.hpp"
 #include "cuda/norm_sums.hpp"
 #include "simt/ptx.hpp"
@@ -8,11 +9,13 @@
 // The backward pass of norm_rows.cu.
 // Traffic  where each column has weights (layer and RMS norm) and a row fits in registers (up to
 //          8192 elements, 4096 of float64), x and dy are read once: each block writes dx of its
-//          rows and sums of its rows for the weights' gradients, and a second kernel adds the
+//          rows and sums of its rows for the weights' gradients, and the last blocks add the
 //          blocks' sums. While a row is computed, cp.async copies the next one: the sums take so
 //          many registers that an SM has two blocks for 16-bit dtypes and one for others, too few
 //          to hide the latency of the memory. Otherwise x and dy are read once for dx and once for
 //          the weights' gradients, and rows that do not fit are read again, likely from a cache.
+// Join     up to 8 last blocks each read an eighth of the blocks' sums. Where these are many, a
+//          second kernel adds them with all SMs: one block reads about 100 GB/s.
 // Order    a block's rows and each sum depend only on the shape and the dtype.
 namespace braid::cuda {
 
@@ -297,15 +300,11 @@ BRAID_DEVICE void norm_backward_once(const G& group, const NormRowsBackward<E>& 
   }
 }
 
-/// Blocks of an SM that compute rows and hold sums: 128 registers a thread are enough for two.
-template <class E, bool packed>
-inline constexpr int kSumBlocks = packed && sizeof(typename E::T) == 2 ? 2 : 1;
-
-/// Block t has rows [t * tile, (t + 1) * tile) and writes Σ dy h to parts[t][0] and Σ dy to
-/// parts[t][1]. Each of its warps has every eighth row.
+/// Block t has rows [t * tile, (t + 1) * tile) and writes Σ dy h to to.parts[t][0] and Σ dy to
+/// to.parts[t][1]. Each of its warps has every eighth row.
 template <class E, bool packed>
 __global__ void __launch_bounds__(kThreads, kSumBlocks<E, packed>)
-    norm_rows_gradients_warps(NormRowsBackward<E> p, std::int64_t tile, typename E::A* parts) {
+    norm_rows_gradients_warps(NormRowsBackward<E> p, std::int64_t tile, BlockSums<E> sums_of) {
   using A = typename E::A;
   using Row = StoredRow<E, WarpPairs>;
   constexpr int columns = 32 * Row::kWidth;
@@ -316,7 +315,7 @@ __global__ void __launch_bounds__(kThreads, kSumBlocks<E, packed>)
   const std::int64_t begin = blockIdx.x * tile, end = begin + tile < p.rows ? begin + tile : p.rows;
   ColumnSums<E, WarpPairs> sums;
   norm_backward_once<packed, E>(group, p, begin + warp_of_thread(), end, kWarps, Next(ahead), sums);
-  A* const to = parts + blockIdx.x * 2 * p.n;
+  A* const to = sums_of.parts + blockIdx.x * 2 * p.n;
 #pragma unroll
   for (int c = 0; c < Row::kPacks; ++c) {
     if (!Row::reaches(c, static_cast<int>(p.n))) continue;
@@ -331,13 +330,14 @@ __global__ void __launch_bounds__(kThreads, kSumBlocks<E, packed>)
       to[c * columns + j] = tree_sum<kWarps, A>([&](int w) { return part[w][0][j]; });
       to[p.n + c * columns + j] = tree_sum<kWarps, A>([&](int w) { return part[w][1][j]; });
     }
-    __syncthreads();  // the next pack's sums are written over these
+    __syncthreads();  // the next pack's sums are written over these, or the last block told
   }
+  join_sums<packed>(sums_of, static_cast<int>(p.n));
 }
 /// The same for longer rows, which the whole block computes one after the other.
 template <class E, bool packed>
 __global__ void __launch_bounds__(kThreads, kSumBlocks<E, packed>)
-    norm_rows_gradients_blocks(NormRowsBackward<E> p, std::int64_t tile, typename E::A* parts) {
+    norm_rows_gradients_blocks(NormRowsBackward<E> p, std::int64_t tile, BlockSums<E> sums_of) {
   using A = typename E::A;
   using Group = BlockPairs<A>;
   using Row = StoredRow<E, Group>;
@@ -348,7 +348,7 @@ __global__ void __launch_bounds__(kThreads, kSumBlocks<E, packed>)
   const std::int64_t begin = blockIdx.x * tile, end = begin + tile < p.rows ? begin + tile : p.rows;
   ColumnSums<E, Group> sums;
   norm_backward_once<packed, E>(group, p, begin, end, 1, Next(ahead), sums);
-  A* const to = parts + blockIdx.x * 2 * p.n;
+  A* const to = sums_of.parts + blockIdx.x * 2 * p.n;
 #pragma unroll
   for (int c = 0; c < Row::kPacks; ++c)
 #pragma unroll
@@ -358,30 +358,8 @@ __global__ void __launch_bounds__(kThreads, kSumBlocks<E, packed>)
       to[j] = sums.weight[c][k];
       to[p.n + j] = sums.bias[c][k];
     }
-}
-
-/// Adds the blocks' sums: a block has 32 columns of dweight (y = 0) or dbias (y = 1), and each of
-/// its warps adds every eighth tile.
-template <class E>
-__global__ void __launch_bounds__(kThreads)
-    norm_rows_join(const typename E::A* parts, int tiles, std::int64_t n, typename E::T* dweight,
-                   typename E::T* dbias) {
-  using A = typename E::A;
-  SIMT_SHARED(A, part, [kWarps][32]);
-  typename E::T* const to = blockIdx.y == 0 ? dweight : dbias;
-  if (to == nullptr) return;
-  const int lane = lane_of_thread(), warp = warp_of_thread();
-  const std::int64_t j = static_cast<std::int64_t>(blockIdx.x) * 32 + lane;
-  A sum = A(0);
-  if (j < n) {
-    const A* const from = parts + blockIdx.y * n + j;
-#pragma unroll 8
-    for (int t = warp; t < tiles; t += kWarps) sum += from[t * 2 * n];
-  }
-  part[warp][lane] = sum;
-  __syncthreads();
-  if (warp == 0 && j < n)
-    to[j] = E::store(tree_sum<kWarps, A>([&](int w) { return part[w][lane]; }));
+  __syncthreads();  // one thread tells the last block of all these sums
+  join_sums<packed>(sums_of, static_cast<int>(p.n));
 }
 
 /// dx, dweight and dbias in one pass, for rows that fit in registers.
@@ -393,20 +371,25 @@ void gradients_of_rows(const NormRowsBackwardArgs& args, const NormRowsBackward<
   const std::int64_t each = warps ? kWarps : 1;  // rows that a block computes at a time
   const std::int64_t tile = ((args.rows - 1) / (kMostRowTiles * each) + 1) * each;
   const std::int64_t tiles = (args.rows - 1) / tile + 1;
-  const Scratch scratch(static_cast<std::size_t>(tiles * 2 * args.n) * sizeof(A), stream);
+  const Scratch scratch(static_cast<std::size_t>((tiles + kWarps) * 2 * args.n) * sizeof(A),
+                        stream);
   A* const parts = static_cast<A*>(scratch.data());
+  const bool packed = p.packs && p.weight.packs;
+  const bool joins = tiles * args.n <= kMostJoined * (packed ? kWidest<A> : 1);
+  const BlockSums<E> sums{parts, parts + tiles * 2 * args.n, joins ? tickets_of(stream) : nullptr,
+                          static_cast<T*>(args.dweight), static_cast<T*>(args.dbias)};
   const auto launch = [&](auto kernel, std::size_t shared) {
     run_with(shared, "norm_rows_backward", kernel, static_cast<unsigned>(tiles), kThreads, stream,
-             p, tile, parts);
+             p, tile, sums);
   };
-  if (!p.packs || !p.weight.packs)
+  if (!packed)
     launch(warps ? norm_rows_gradients_warps<E, false> : norm_rows_gradients_blocks<E, false>, 0);
   else
     launch(warps ? norm_rows_gradients_warps<E, true> : norm_rows_gradients_blocks<E, true>,
            NextRow<E, WarpPairs>::kBytes);
+  if (joins) return;
   run("norm_rows_backward", norm_rows_join<E>, dim3(static_cast<unsigned>((args.n + 31) / 32), 2),
-      kThreads, stream, parts, static_cast<int>(tiles), args.n, static_cast<T*>(args.dweight),
-      static_cast<T*>(args.dbias));
+      kThreads, stream, parts, static_cast<int>(tiles), args.n, sums.dweight, sums.dbias);
 }
 
 void norm_rows_backward(const NormRowsBackwardArgs& args, Stream& stream) {

@@ -75,7 +75,7 @@ WIDTHS = [
     (r"rnn_step.*",
      "a thread has one cell: a step is small, and comes out of the caches from the product "
      "before it"),
-    (r"norm_rows_join<.*", "a few partial sums a column; a warp's 32 columns lie side by side"),
+    (r"norm_rows_join<.*", "partial sums of columns; a warp's 32 columns lie side by side"),
     (r"norm_rows_gradients_\w+<.*, true>", {"load", "async", "read", "store"}),
     (r"norm_(rows_\w+|by_channel)<.*", {"load", "store"}),
     (r"sum_columns<.*", "a warp's 32 channels lie side by side, and may be all there are"),

@@ -23,6 +23,14 @@ Numbers numbers_of(const std::vector<Tensor>& results) {
   return numbers;
 }
 
+/// Returns the gradients of the weights of a normalisation.
+template <class F> std::vector<Tensor> gradients(const Tensor& x, const F& norm) {
+  const Tensor weight = ones({x.size(1)}, {.device = x.device()}).requires_grad_(),
+               bias = zeros({x.size(1)}, {.device = x.device()}).requires_grad_();
+  (norm(x.detach().requires_grad_(), weight, bias) * x).sum().backward();
+  return {weight.grad(), bias.grad()};
+}
+
 /// Steps whose kernels have many blocks, with the bits of everything that these join.
 const std::map<std::string, Step>& steps() {
   static const std::map<std::string, Step> all{
@@ -30,6 +38,12 @@ const std::map<std::string, Step>& steps() {
        [](const Tensor& x) {
          const Tensor labels = zeros({x.size(0)}, {.device = x.device(), .dtype = DType::int64});
          return std::vector{nn::cross_entropy(x, labels)};
+       }},
+      {"layer norm",
+       [](const Tensor& x) {
+         return gradients(x, [](const Tensor& a, const Tensor& weight, const Tensor& bias) {
+           return layer_norm(a, {a.size(1)}, weight, bias);
+         });
        }},
   };
   return all;
