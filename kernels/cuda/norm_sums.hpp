@@ -5,8 +5,8 @@
 
 #include "cuda/launch.hpp"
 
-// Sums over the channels of contiguous [batch, channels, inner], shared by all normalisations:
-// kernels that sum the terms, and one that computes the results from the sums.
+// Sums over the channels of contiguous [batch, channels, inner], and the results from them, shared
+// by all normalisations.
 namespace braid::cuda {
 
 enum class ChannelTerms : std::uint8_t {

@@ -81,7 +81,6 @@ WIDTHS = [
     (r"sum_columns<.*", "a warp's 32 channels lie side by side, and may be all there are"),
     (r"sum_runs<.*",
      "a run has any length and begins anywhere; a warp's 32 elements lie side by side"),
-    (r"finish_channels<.*", "a few partial sums a channel; a warp's 32 channels lie side by side"),
     (r"dropout_run<.*", {"load", "store"}),
     (r"dropout_rows<.*", "the rows are in the middle: elements of one Philox block may lie apart"),
     (r"attention_dots<.*",

@@ -45,6 +45,12 @@ const std::map<std::string, Step>& steps() {
            return layer_norm(a, {a.size(1)}, weight, bias);
          });
        }},
+      {"batch norm",
+       [](const Tensor& x) {
+         return gradients(x, [](const Tensor& a, const Tensor& weight, const Tensor& bias) {
+           return batch_norm(a, RunningStatistics{}, weight, bias, true);
+         });
+       }},
   };
   return all;
 }
