@@ -289,6 +289,7 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   // kept in shared memory, because registers are for sums
   SIMT_SHARED(GemmItem, kept, [1]);
   SIMT_SHARED(int, kept_last, [1]);
+  SIMT_SHARED(int, kept_width, [2]);  // of this tile of A and of B
   constexpr int places = kReadsBlocks<SideA, SideB> ? Tile::kBlock : 1;
   SIMT_SHARED(int, kept_a, [places]);
   SIMT_SHARED(int, kept_b, [places]);
@@ -299,7 +300,13 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
       p.k - first.split * p.depth < p.depth ? p.k - first.split * p.depth : p.depth;
   const int last = static_cast<int>(deep % Tile::kDepth == 0 ? Tile::kDepth : deep % Tile::kDepth);
   int left = static_cast<int>((deep + Tile::kDepth - 1) / Tile::kDepth);  // steps to multiply
-  if (thread == 0) kept[0] = first, kept_last[0] = last;
+  const auto width_of = [](std::int64_t all, std::int64_t from, int tile) {
+    return all - from < tile ? static_cast<int>(all - from) : tile;
+  };
+  const int width_a = width_of(p.m, first.row_of(Tile::kRows), Tile::kRows),
+            width_b = width_of(p.n, first.column_of(Tile::kColumns), Tile::kColumns);
+  if (thread == 0)
+    kept[0] = first, kept_last[0] = last, kept_width[0] = width_a, kept_width[1] = width_b;
   const bool sums = E::kFloating && p.sum_a != nullptr && first.column == 0 && thread < Tile::kRows;
   SIMT_SHARED(RowSum<A>, row_sums, [Tile::kRows]);
   if (sums) row_sums[thread] = RowSum<A>{};
@@ -308,9 +315,9 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   for (int i = 0; i < Tile::kThreadRows; ++i)
 #pragma unroll
     for (int j = 0; j < Tile::kThreadColumns; ++j) sum[i][j] = A{0};
-  const auto load = [&](int stage, int depth) {
-    side_a.load(buffer(shared_a[stage]), p.lda, p.packs_a, depth);
-    side_b.load(buffer(shared_b[stage]), p.ldb, p.packs_b, depth);
+  const auto load = [&](int stage, int wide_a, int wide_b, int depth) {
+    side_a.load(buffer(shared_a[stage]), p.lda, p.packs_a, wide_a, depth);
+    side_b.load(buffer(shared_b[stage]), p.ldb, p.packs_b, wide_b, depth);
   };
   const auto store = [&](int stage) {
     side_a.store(buffer(shared_a[stage]));
@@ -325,9 +332,9 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
     }
   };
   side_a.start(p.a + first.matrix * p.batch_a, p.lda, first.row_of(Tile::kRows),
-               first.split * p.depth, p.m, p.packs_a);
+               first.split * p.depth, p.packs_a);
   side_b.start(p.b + first.matrix * p.batch_b, p.ldb, first.column_of(Tile::kColumns),
-               first.split * p.depth, p.n, p.packs_b);
+               first.split * p.depth, p.packs_b);
   // The step with which `left` steps remain has stage left % stages.
   const auto stage_of = [](int steps) {
     return static_cast<int>(static_cast<unsigned>(steps) % stages);
@@ -336,7 +343,7 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
   for (int step = 0; step < stages - 1; ++step) {
     if (step < left) {
       const int stage = stage_of(left - step);
-      load(stage, step + 1 < left ? Tile::kDepth : last);
+      load(stage, width_a, width_b, step + 1 < left ? Tile::kDepth : last);
       store(stage);
     }
     commit();
@@ -349,7 +356,8 @@ BRAID_DEVICE void gemm_block(const GemmParams<E>& p) {
     if constexpr (kReadsBlocks<SideA, SideB>) at = {kept_a[thread], kept_b[thread]};
     const A* const a = buffer(shared_a[now]);
     const A* const b = buffer(shared_b[now]);
-    if (left >= stages) load(next, left > stages ? Tile::kDepth : kept_last[0]);
+    if (left >= stages)
+      load(next, kept_width[0], kept_width[1], left > stages ? Tile::kDepth : kept_last[0]);
     commit();
     multiply_step<Tile, SideA, SideB>(sum, a, b, at);
     if constexpr (E::kFloating) {

@@ -26,23 +26,22 @@ template <class E, bool along_depth, int kWidth, int kDepth, int kBlock> class S
   static BRAID_DEVICE constexpr int place(int w, int d) { return d * kWidth + (w ^ turn(d)); }
 
   /// Starts at the tile at `wide` along the width and `deep` along the depth of an operand whose
-  /// first element is p. `width` is the operand's size along the width. packs: as load's.
+  /// first element is p. packs: as load's.
   BRAID_DEVICE void start(const T* p, std::int64_t ld, std::int64_t wide, std::int64_t deep,
-                          std::int64_t width, bool /* packs */) {
-    width_ = width - wide < kWidth ? static_cast<int>(width - wide) : kWidth;
+                          bool /* packs */) {
     const int row = first_row(), column = first_column();
     at_ = p + (along_depth ? (wide + row) * ld + deep + column : (deep + row) * ld + wide + column);
   }
 
-  /// Loads the next tile, of which `depth` rows exist; elements outside become 0. store completes
-  /// it.
-  BRAID_DEVICE void load(A*, std::int64_t ld, bool packs, int depth) {
+  /// Loads the next tile, of which `depth` rows and `width` columns exist; elements outside become
+  /// 0. store completes it.
+  BRAID_DEVICE void load(A*, std::int64_t ld, bool packs, int width, int depth) {
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
       if (kFours % kBlock != 0 && static_cast<int>(threadIdx.x) + e * kBlock >= kFours) break;
       const int row = first_row() + e * kRows, column = first_column();
       const int valid =
-          along_depth ? (row < width_ ? depth - column : 0) : (row < depth ? width_ - column : 0);
+          along_depth ? (row < width ? depth - column : 0) : (row < depth ? width - column : 0);
       const T* const from = at_ + e * (kRows * ld);
       if (packs && valid >= 4) {
         const auto pack = load_pack<4>(from);  // from global: staged
@@ -87,7 +86,6 @@ template <class E, bool along_depth, int kWidth, int kDepth, int kBlock> class S
   static BRAID_DEVICE int first_column() { return static_cast<int>(threadIdx.x) % kPerRow * 4; }
 
   const T* at_;
-  int width_;
   A next_[kEach][4];
 };
 
@@ -106,8 +104,7 @@ template <bool along_depth, int kWidth, int kDepth, int kBlock> class CopiedSide
 
   /// As StagedSide's.
   BRAID_DEVICE void start(const float* p, std::int64_t ld, std::int64_t wide, std::int64_t deep,
-                          std::int64_t width, bool packs) {
-    width_ = width - wide < kWidth ? static_cast<int>(width - wide) : kWidth;
+                          bool packs) {
     const int line = packs ? first_line<4>() : first_line<1>(),
               column = packs ? first_column<4>() : first_column<1>();
     at_ =
@@ -116,8 +113,8 @@ template <bool along_depth, int kWidth, int kDepth, int kBlock> class CopiedSide
 
   /// Starts to copy the next tile to `shared`. As StagedSide's. A tile that exists as a whole is
   /// copied without comparisons.
-  BRAID_DEVICE void load(float* shared, std::int64_t ld, bool packs, int depth) {
-    const int lines = along_depth ? width_ : depth, elements = along_depth ? depth : width_;
+  BRAID_DEVICE void load(float* shared, std::int64_t ld, bool packs, int width, int depth) {
+    const int lines = along_depth ? width : depth, elements = along_depth ? depth : width;
     const bool whole = lines == kLines && elements == kLine;
     if (packs && whole) copy<4, true>(shared, ld, lines, elements);
     else if (packs) copy<4, false>(shared, ld, lines, elements);
@@ -165,7 +162,6 @@ template <bool along_depth, int kWidth, int kDepth, int kBlock> class CopiedSide
   }
 
   const float* at_;
-  int width_;
 };
 
 /// True if the tiles of a kind are copied by cp.async.
