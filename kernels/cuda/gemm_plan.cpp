@@ -14,7 +14,7 @@ constexpr std::int64_t kManyTiles = 132;
 constexpr std::int64_t kLeastDepth = 256, kMostSplits = 32;
 constexpr std::int64_t kDepthStep = 32;  // a multiple of every tile's depth
 // of the launch that adds the parts of k: nanoseconds, bytes in a nanosecond, and the numbers in all
-// parts, 64 MiB
+// parts (64 MiB of float32)
 constexpr double kJoinLaunch = 3000, kJoinBytes = 3000, kMostInParts = 1 << 24;
 constexpr double kWorthJoining = 0.9;   // of the time without it
 constexpr double kBusyWarps = 8;        // enough to keep an SM's arithmetic busy, …
@@ -59,8 +59,8 @@ void split(GemmPlan& plan, const GemmArgs& args, std::int64_t splits) {
 }
 
 /// Splits the k of a product whose tiles fill a large GPU, but not evenly: of 144 tiles on 132 SMs,
-/// 12 SMs have two, and the others wait for them. The parts of four times as many tiles leave less
-/// to wait for, and cost a launch that reads and adds them.
+/// 12 SMs have two, and the others wait for them. With parts there are more tiles and less to wait
+/// for, and a launch that reads and adds them.
 void split_for_balance(GemmPlan& plan, const GemmArgs& args, Float32Precision precision) {
   const double rate = macs_per_ns(args, precision),
                elements = static_cast<double>(args.m * args.n * args.batch);

@@ -83,7 +83,7 @@ struct GemmPlan {
 /// bit, because each element is one sum over a part of k, in order; only products on tensor cores
 /// have other bits where they are tiny. The parts depend on the shape, the dtype and the precision
 /// alone, so the bits are the same on every device. k is split if 64×64 tiles of C would leave a
-/// large GPU idle, and if the tiles of a large GPU's multiprocessors are uneven.
+/// large GPU idle, or if the tiles would occupy its SMs unevenly.
 /// precision    of float32
 [[nodiscard]] GemmPlan plan_gemm(const GemmArgs& args, int processors,
                                  Float32Precision precision = Float32Precision::exact) noexcept;

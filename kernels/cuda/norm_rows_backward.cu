@@ -300,8 +300,12 @@ BRAID_DEVICE void norm_backward_once(const G& group, const NormRowsBackward<E>& 
   }
 }
 
-/// Block t has rows [t * tile, (t + 1) * tile) and writes Σ dy h to to.parts[t][0] and Σ dy to
-/// to.parts[t][1]. Each of its warps has every eighth row.
+/// Blocks of an SM that compute rows and hold sums: 128 registers a thread are enough for two.
+template <class E, bool packed>
+inline constexpr int kSumBlocks = packed && sizeof(typename E::T) == 2 ? 2 : 1;
+
+/// Block t has rows [t * tile, (t + 1) * tile) and writes Σ dy h to sums_of.parts[t][0] and Σ dy to
+/// sums_of.parts[t][1]. Each of its warps has every eighth row.
 template <class E, bool packed>
 __global__ void __launch_bounds__(kThreads, kSumBlocks<E, packed>)
     norm_rows_gradients_warps(NormRowsBackward<E> p, std::int64_t tile, BlockSums<E> sums_of) {
@@ -330,7 +334,7 @@ __global__ void __launch_bounds__(kThreads, kSumBlocks<E, packed>)
       to[c * columns + j] = tree_sum<kWarps, A>([&](int w) { return part[w][0][j]; });
       to[p.n + c * columns + j] = tree_sum<kWarps, A>([&](int w) { return part[w][1][j]; });
     }
-    __syncthreads();  // the next pack's sums are written over these, or the last block told
+    __syncthreads();  // the next pack's sums overwrite these; then one thread tells the other blocks
   }
   join_sums<packed>(sums_of, static_cast<int>(p.n));
 }

@@ -7,8 +7,9 @@
 #include "cuda/device/row_sum.cuh"
 #include "cuda/device/tickets.cuh"
 
-// Two sums for each channel, in one launch: each block sums a tile of the batch, and for each 32
-// channels the last block joins the tiles as a tree, in a fixed order.
+// Two sums for each channel, in one launch (above 32,768 channels a memset precedes it): each block
+// sums a tile of the batch, and for each 32 channels the last block joins the tiles as a tree, in a
+// fixed order.
 // Traffic  x (and dy) are read once.
 namespace braid::cuda {
 

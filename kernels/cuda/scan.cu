@@ -218,7 +218,8 @@ __global__ void __launch_bounds__(kThreads) scan_parts(ScanArgs args, PartTree<A
 }
 
 template <class A> void scan_lines(const ScanArgs& args, Stream& stream) {
-  // lines that keep all SMs at work: of a block each, or of a thread each
+  // Fewer lines leave SMs idle if each has a block. If each has a thread, far more would still do so,
+  // but parts read numbers that lie apart: where the two are equal is an estimate.
   constexpr std::int64_t enough_blocks = 128, enough_threads = 1024;
   const std::int64_t lines = args.outer * args.inner;
   const bool beside = args.inner >= 32;  // a warp's threads read 32 lines side by side

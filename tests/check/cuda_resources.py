@@ -39,7 +39,8 @@ REPORTS = re.compile(r"map_\w+<Map2<.*\bDivideIntegers<.*|map_\w+<.*\bIntegerFun
 # which block is the last one (device/tickets.cuh), which part comes next. The result does not
 # depend on who counts first.
 COUNTERS = [
-    (r"(reduce_\w+|norm_parts)<.*", {"ATOMG.E.INC.STRONG.GPU"}),
+    (r"(reduce_\w+|norm_parts|cross_entropy_(warps|blocks)|sum_(columns|runs)|"
+     r"norm_rows_gradients_\w+)<.*", {"ATOMG.E.INC.STRONG.GPU"}),
     (r"scan_parts<.*", {"ATOMG.E.ADD.STRONG.GPU"}),
 ]
 

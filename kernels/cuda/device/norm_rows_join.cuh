@@ -68,10 +68,6 @@ template <bool packed, class E> BRAID_DEVICE void join_sums(const BlockSums<E>& 
   }
 }
 
-/// Blocks of an SM that compute rows and hold sums: 128 registers a thread are enough for two.
-template <class E, bool packed>
-inline constexpr int kSumBlocks = packed && sizeof(typename E::T) == 2 ? 2 : 1;
-
 /// Adds the sums of many blocks: a block has 32 columns of dweight (y = 0) or dbias (y = 1), and
 /// each of its warps adds every eighth tile.
 template <class E>
