@@ -22,8 +22,8 @@ struct Counts {
   /// not see; 0 for softmax
   std::uint64_t multiplies = 0;
   [[nodiscard]] std::uint64_t conflicts() const { return passes - least_passes; }
-  /// Instructions of a warp for memory and multiplies: each takes an issue slot. Those for addresses
-  /// and loops are not counted.
+  /// Instructions of a warp for memory and multiplies: each takes an issue slot. Those for
+  /// addresses and loops are not counted.
   [[nodiscard]] std::uint64_t slots() const { return global + shared + multiplies; }
 };
 

@@ -13,8 +13,8 @@ constexpr std::int64_t kManyTiles = 132;
 // a part of k this long pays for its extra memory traffic
 constexpr std::int64_t kLeastDepth = 256, kMostSplits = 32;
 constexpr std::int64_t kDepthStep = 32;  // a multiple of every tile's depth
-// of the launch that adds the parts of k: nanoseconds, bytes in a nanosecond, and the numbers in all
-// parts (64 MiB of float32)
+// of the launch that adds the parts of k: nanoseconds, bytes in a nanosecond, and the most numbers
+// in all parts (64 MiB of float32)
 constexpr double kJoinLaunch = 3000, kJoinBytes = 3000, kMostInParts = 1 << 24;
 constexpr double kWorthJoining = 0.9;   // of the time without it
 constexpr double kBusyWarps = 8;        // enough to keep an SM's arithmetic busy, …

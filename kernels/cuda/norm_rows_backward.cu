@@ -334,7 +334,7 @@ __global__ void __launch_bounds__(kThreads, kSumBlocks<E, packed>)
       to[c * columns + j] = tree_sum<kWarps, A>([&](int w) { return part[w][0][j]; });
       to[p.n + c * columns + j] = tree_sum<kWarps, A>([&](int w) { return part[w][1][j]; });
     }
-    __syncthreads();  // the next pack's sums overwrite these; then one thread tells the other blocks
+    __syncthreads();  // before the next pack's sums, and before the other blocks are told
   }
   join_sums<packed>(sums_of, static_cast<int>(p.n));
 }

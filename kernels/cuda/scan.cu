@@ -12,9 +12,9 @@
 // scans a line tile by tile: four elements per thread, then a tree over the warp, then over the
 // warps. Short lines, and scans along outer dims, use one thread per line. A few long lines, along
 // any dim, are cut into parts of 4096, which look back at those before them (Merrill, Garland 2016,
-// "Single-pass parallel prefix scan with decoupled look-back"): a line is read from memory once, and
-// from the cache once more. A part joins what it needs in a fixed order, so the bits are the same
-// each time.
+// "Single-pass parallel prefix scan with decoupled look-back"): a line is read from memory once,
+// and from the cache once more. A part joins what it needs in a fixed order, so the bits are the
+// same each time.
 namespace braid::cuda {
 
 /// A sequence of steps: y becomes factor * y + term.
@@ -218,8 +218,8 @@ __global__ void __launch_bounds__(kThreads) scan_parts(ScanArgs args, PartTree<A
 }
 
 template <class A> void scan_lines(const ScanArgs& args, Stream& stream) {
-  // Fewer lines leave SMs idle if each has a block. If each has a thread, far more would still do so,
-  // but parts read numbers that lie apart: where the two are equal is an estimate.
+  // Fewer lines leave SMs idle if each has a block. If each has a thread, far more still do, but
+  // parts read numbers that lie apart: where the two are equal is an estimate.
   constexpr std::int64_t enough_blocks = 128, enough_threads = 1024;
   const std::int64_t lines = args.outer * args.inner;
   const bool beside = args.inner >= 32;  // a warp's threads read 32 lines side by side

@@ -57,8 +57,8 @@ FINDING = re.compile(
     re.IGNORECASE,
 )
 LADDER = "bench/ladder/"
-# The test programs for each folder. Each runs in these orders of (threads, streams), with the sums of
-# tensor cores and the delays that the tests have in them, until one run fails.
+# The test programs for each folder. Each runs in these orders of (threads, streams), with the sums
+# of tensor cores and the delays that the tests have in them, until one run fails.
 ORDERS = [("forward", "fifo", "nearest", "0"), ("reverse", "reverse", "nearest", "0"),
           ("random:1", "random:1", "cut", "300"), ("random:2", "random:2", "cut", "300")]
 # a test program takes up to two minutes, and twice that under other load; without its wait it may

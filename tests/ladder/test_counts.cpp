@@ -145,9 +145,9 @@ TEST_CASE("ladder: sgemm, what each step asks of memory", "[sgemm][counts]") {
   // has 16 x 8 elements: 4 warps read six groups of four for each of 64 values of k, where the 8
   // warps of step 5 read four.
   constexpr std::uint64_t fewer = 3 * kOperandInFours + (8 * 4 - 4 * 6) * 64;
-  // 4 warps keep two places, which they read in each of 8 steps. One thread keeps the position in C,
-  // the length of the last step and the widths of the tiles, a few words, which all threads read;
-  // the widths in each of the 5 steps that load a later one.
+  // 4 warps keep two places, which they read in each of 8 steps. One thread keeps the position in
+  // C, the length of the last step and the widths of the tiles, a few words, which all threads
+  // read; the widths in each of the 5 steps that load a later one.
   constexpr std::uint64_t kept = 4 * 2 * (1 + 8) + 4 * 2 * 5, words = 7;
   CHECK(ours.shared + fewer > pipeline.shared + kept);
   CHECK(ours.shared + fewer <= pipeline.shared + kept + words * (1 + 4));
