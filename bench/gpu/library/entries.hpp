@@ -51,7 +51,7 @@ template <class F> Work gradients_of(const Sets& sets, Gradients which, F f, std
     Graph g;
     std::vector<braid::Tensor> inputs;
     for (std::size_t i = 0; i + 1 < t.size(); ++i) {
-      braid::Tensor x = t[i].detach().clone();
+      braid::Tensor x = t[i].detach();  // a leaf of its own, whose strides are the operand's
       if (which != Gradients::one || i == of) g.wanted.push_back(x.requires_grad_());
       inputs.push_back(std::move(x));
     }

@@ -20,7 +20,7 @@ Tensor channels_last(const Tensor& x) {
 template <int kPadding> Tensor convolve(const Operands& t) {
   return braid::conv2d(t[0], t[1], {}, {.padding = kPadding});
 }
-/// The operands are images, filters and, of a gradient, the incoming one.
+/// The operands are images, filters and, of a gradient, the incoming one. Filters stay as they are.
 Sets arranged(const Sets& sets) {
   Sets there = sets;
   for (auto& t : there) {
