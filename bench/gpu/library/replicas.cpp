@@ -113,10 +113,11 @@ class Split {
 };
 
 /// Steps of independent networks at the same time, one on each device. Returns the mean of their
-/// times in us; 0 if one failed.
+/// times in us; 0 if one failed, whose message is then in last_error().
 double time_apart(std::vector<std::unique_ptr<Split>>& runs, int steps) {
   const std::vector<Device> devices = first_devices(static_cast<int>(runs.size()));
   std::vector<double> us(runs.size(), 0.0);
+  std::vector<std::string> errors(runs.size());  // one for each thread
   std::atomic<std::size_t> ready = 0;
   braid::run_on_devices(devices, [&](std::size_t i) {
     ready.fetch_add(1);
@@ -124,13 +125,16 @@ double time_apart(std::vector<std::unique_ptr<Split>>& runs, int steps) {
     try {
       us[i] = runs[i]->time(steps);
     } catch (const std::exception& error) {
-      last_error() = error.what();  // the last one; the time of 0 says that there was one
+      errors[i] = error.what();
     }
   });
   double sum = 0;
-  for (const double t : us) {
-    if (!(t > 0)) return 0;
-    sum += t;
+  for (std::size_t i = 0; i < us.size(); ++i) {
+    if (!(us[i] > 0)) {
+      last_error() = errors[i];
+      return 0;
+    }
+    sum += us[i];
   }
   return sum / static_cast<double>(us.size());
 }
