@@ -7,9 +7,10 @@ objects of a build, with the committed report.
 FOLDER holds name.cu.o for every .cu file. docs/notes/cuda_resources.md explains the report. Fails
 on: a kernel of which an SM holds fewer warps than the report says; a stack frame, a load or store
 of local memory, or an atomic, unless EXCEPTIONS or COUNTERS has it; a kernel that lacks accesses
-of 16 bytes that its rule in WIDTHS requires, or that has no rule. Other differences from the
-report are printed: an addition need not write it again. The figures and widths are compared only
-if the toolkit is the one of the report."""
+of 16 bytes that its rule in WIDTHS requires, or that has no rule; a row of the table of main loops
+in docs/notes/kernels_gpu.md that is not of this build. Other differences from the report are
+printed: an addition need not write it again. The figures, widths and loops are compared only if the
+toolkit is the one of the report. --write writes the report and the rows."""
 import argparse
 import collections
 import concurrent.futures
@@ -19,6 +20,8 @@ import re
 import subprocess
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LOOPS = ROOT / "docs/notes/kernels_gpu.md"
 # in the order of braid::DType
 DTYPES = ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
 SIZES = {**dict(zip(DTYPES, [1, 1, 4, 8, 2, 2, 4, 8])), "char": 1, "short": 2, "int": 4, "long": 8}
@@ -278,6 +281,39 @@ def faults_of(kernel, same_toolkit):
         )
 
 
+def loop_line(kernel):
+    """Returns the row of the table of main loops, or None for a kernel without a loop."""
+    loop = kernel.loop
+    if loop is None:
+        return None
+    multiplies = loop["HMMA"] or loop["FFMA"]
+    plain = loop["LDS"] if "Tf32Tile" in kernel.name or not loop["LDSM"] else 0
+    loads, all_of_them = loop["LDSM"] + plain, sum(loop.values())
+    return (f"| `{kernel.name}` | {multiplies} | {loads} | {loop['LDGSTS']} | {all_of_them} "
+            f"| {multiplies / max(loads, 1):.1f} | {multiplies / all_of_them:.2f} |")
+
+
+def stale_loops(kernels, write):
+    """Compares the table of main loops in LOOPS with the kernels, and returns the faults. write:
+    corrects the table."""
+    rows = {kernel.name: loop_line(kernel) for kernel in kernels}
+    lines, faults, found = LOOPS.read_text().split("\n"), [], 0
+    for i, line in enumerate(lines):
+        named = re.match(r"\| `(\w+<[^`]*)` \| \d+ \|", line)
+        if not named:
+            continue
+        found += 1
+        row = rows.get(named[1])
+        if row != line and write and row:
+            lines[i] = row
+        elif row != line:
+            faults.append(f"{LOOPS.name}: expected {row or 'no row of ' + named[1]}, got {line}; "
+                          "tests/check/cuda_resources.sh --write corrects the table")
+    if write:
+        LOOPS.write_text("\n".join(lines))
+    return faults if found else [f"{LOOPS.name}: expected a table of main loops, got none"]
+
+
 def warps_of(lines):
     """The warps that the report's lines give for each file and kernel."""
     found = {}
@@ -312,16 +348,10 @@ def main():
         print("| kernel | multiplies | shared loads | copies | instructions | multiplies per "
               "shared load | per instruction |\n|---|---|---|---|---|---|---|")
         for kernel in kernels:
-            loop = kernel.loop
-            if loop is None or not re.search(args.loops, kernel.name):
-                continue
-            multiplies = loop["HMMA"] or loop["FFMA"]
-            plain = loop["LDS"] if "Tf32Tile" in kernel.name or not loop["LDSM"] else 0
-            loads, all_of_them = loop["LDSM"] + plain, sum(loop.values())
-            print(f"| `{kernel.name}` | {multiplies} | {loads} | {loop['LDGSTS']} | {all_of_them} "
-                  f"| {multiplies / max(loads, 1):.1f} | {multiplies / all_of_them:.2f} |")
+            if kernel.loop and re.search(args.loops, kernel.name):
+                print(loop_line(kernel))
         return
-    WIDTHS.extend(rules_in_sources(pathlib.Path(__file__).resolve().parents[2] / "kernels/cuda"))
+    WIDTHS.extend(rules_in_sources(ROOT / "kernels/cuda"))
     report = pathlib.Path(args.report)
     toolkit = (
         f"# nvcc {args.toolkit}, sm_90. Written by: tests/check/cuda_resources.sh --write. "
@@ -334,6 +364,7 @@ def main():
     same_toolkit = old[0] == toolkit
     faults = [fault for kernel in kernels for fault in faults_of(kernel, same_toolkit)]
     if same_toolkit:
+        faults += stale_loops(kernels, args.write)
         diff = list(difflib.unified_diff(old, new, str(report), "this build", n=0, lineterm=""))
         if diff:
             print("\n".join(diff))
