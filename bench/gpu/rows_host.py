@@ -20,27 +20,41 @@ def add_graph(t, timers, make):
     return None
 
 
-def small(t, name, work, make):
-    """Compares Braid, as usual, with eager PyTorch, whose function make() returns, and with
-    PyTorch's CUDA graph of it."""
-    timers, failed = {"braid": work.wall}, t.peer.missing
+def small(t, name, usual, captured, make):
+    """Compares Braid, as usual, with eager PyTorch, whose function make() returns; and Braid's
+    captured work with PyTorch's CUDA graph of that function."""
+    timers, failed = {"braid": usual.wall, "captured": captured.wall}, t.peer.missing
     if make:
         timers["eager"] = t.peer.wall(make())
         failed = add_graph(t, timers, make)
     series = t.clock.interleave(timers)
-    for peer, bar, missing in (("eager", 5, t.peer.missing), ("graph", 1.5, failed)):
-        pair = {n: series[n] for n in ("braid", peer) if n in series}
-        t.table.ratio(f"{name}.{peer}", pair, "braid", (peer,), bar, missing)
+    for ours, peer, bar, missing in (("braid", "eager", 5, t.peer.missing),
+                                     ("captured", "graph", 1.5, failed)):
+        pair = {n: series[n] for n in (ours, peer) if n in series}
+        t.table.ratio(f"{name}.{peer}", pair, ours, (peer,), bar, missing)
+
+
+def captured_backward(t, name, operands, right, most):
+    """Returns the backward of a layer as a captured step, or None if a result is wrong."""
+    gradients = t.engine("braid", t.library.work("captured_linear_gradients", operands))
+    for _ in range(4):  # recorded in the third call, then replayed
+        error = t.library.error_of(gradients.result(), right)
+        if not t.table.check(f"{name}.captured", error, most):
+            return None
+    return t.engine("braid", t.library.work("captured_linear_backward", operands))
 
 
 def g6s(t):
-    """dX, dW and db of small layers, timed by the host's clock."""
+    """dX, dW and db of small layers, timed by the host's clock. As usual beside eager PyTorch, and
+    captured beside PyTorch's CUDA graph."""
     sizes = ((3, 2, 5),) if t.dry else ((16, 32, 32), (30, 2, 5), (64, 10, 64), (64, 64, 64))
     for batch, out, into in sizes:
         name = f"G6s.{batch}x{out}x{into}"
-        pair = layer_backward(t, name, *layer_operands(t, batch, out, into))
-        if pair is not None:
-            small(t, name, *pair)
+        layer = layer_operands(t, batch, out, into)
+        pair = layer_backward(t, name, *layer)
+        captured = captured_backward(t, name, *layer)
+        if pair and captured:
+            small(t, name, pair[0], captured, pair[1])
 
 
 def equal_losses(t, name, works):

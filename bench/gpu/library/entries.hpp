@@ -39,36 +39,65 @@ enum class Gradients {
   one,    ///< of one operand alone
 };
 
-/// The gradients of f(the operands but the last), whose incoming gradient is the last operand. `of`
-/// is the operand of Gradients::one.
-template <class F> Work gradients_of(const Sets& sets, Gradients which, F f, std::size_t of = 0) {
-  struct Graph {
-    std::vector<braid::Tensor> wanted;
-    braid::Tensor y, dy;
-  };
-  auto graphs = std::make_shared<std::vector<Graph>>();
-  for (const auto& t : sets) {
-    Graph g;
-    std::vector<braid::Tensor> inputs;
-    for (std::size_t i = 0; i + 1 < t.size(); ++i) {
-      braid::Tensor x = t[i].detach();  // a leaf of its own, whose strides are the operand's
-      if (which != Gradients::one || i == of) g.wanted.push_back(x.requires_grad_());
-      inputs.push_back(std::move(x));
-    }
-    g.y = f(inputs);
-    g.dy = t.back();
-    graphs->push_back(std::move(g));
+/// The recorded f(the operands but the last), whose incoming gradient is the last operand.
+struct Graph {
+  std::vector<braid::Tensor> wanted;  ///< the operands whose gradients are computed
+  braid::Tensor y, dy;
+  [[nodiscard]] std::vector<braid::Tensor> gradients(const braid::Tensor& incoming) const {
+    const std::array<braid::Tensor, 1> from = {y}, with = {incoming};
+    return braid::grad(from, wanted, with, true);
   }
+};
+
+/// The graph of a set. `of` is the operand of Gradients::one.
+template <class F>
+Graph graph_of(const std::vector<braid::Tensor>& t, Gradients which, F f, std::size_t of = 0) {
+  Graph g;
+  std::vector<braid::Tensor> inputs;
+  for (std::size_t i = 0; i + 1 < t.size(); ++i) {
+    braid::Tensor x = t[i].detach();  // a leaf of its own, whose strides are the operand's
+    if (which != Gradients::one || i == of) g.wanted.push_back(x.requires_grad_());
+    inputs.push_back(std::move(x));
+  }
+  g.y = f(inputs);
+  g.dy = t.back();
+  return g;
+}
+
+/// What a work returns of its gradients.
+inline braid::Tensor result_of(const std::vector<braid::Tensor>& gradients, Gradients which) {
+  if (which != Gradients::all) return gradients[0];
+  const braid::NoGrad guard;
+  std::vector<braid::Tensor> parts;
+  for (const braid::Tensor& g : gradients) parts.push_back(g.flatten());
+  return braid::cat(parts, 0);
+}
+
+/// The gradients of f(the operands but the last).
+template <class F> Work gradients_of(const Sets& sets, Gradients which, F f, std::size_t of = 0) {
+  auto graphs = std::make_shared<std::vector<Graph>>();
+  for (const auto& t : sets) graphs->push_back(graph_of(t, which, f, of));
   Work work;
   work.once = [graphs, which](std::size_t s) {
     const Graph& g = (*graphs)[s];
-    const std::array<braid::Tensor, 1> y = {g.y}, dy = {g.dy};
-    const std::vector<braid::Tensor> grads = braid::grad(y, g.wanted, dy, true);
-    if (which != Gradients::all) return grads[0];
-    const braid::NoGrad guard;
-    std::vector<braid::Tensor> parts;
-    for (const braid::Tensor& grad : grads) parts.push_back(grad.flatten());
-    return braid::cat(parts, 0);
+    return result_of(g.gradients(g.dy), which);
+  };
+  return work;
+}
+
+/// The same for one set, captured as a step whose batch is the incoming gradient. The gradients
+/// stay in the memory of the recorded step, as those of PyTorch's graph do.
+template <class F> Work captured_gradients_of(const Sets& sets, Gradients which, F f) {
+  auto found = std::make_shared<std::vector<braid::Tensor>>();
+  auto step = [graph = graph_of(sets[0], which, f), found](const braid::Tensor& dy) {
+    *found = graph.gradients(dy);
+  };
+  Work work;
+  work.once = [captured = std::make_shared<braid::training::CapturedStep<decltype(step)>>(
+                   braid::training::captured_step(std::move(step))),
+               found, which, dy = sets[0].back()](std::size_t) {
+    (*captured)(dy);
+    return result_of(*found, which);
   };
   return work;
 }

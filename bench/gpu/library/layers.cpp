@@ -7,8 +7,17 @@ namespace {
 using braid::Tensor;
 using Operands = std::vector<Tensor>;
 
+constexpr std::int64_t kGroups = 32;
+
 Tensor layer(const Operands& t) { return braid::linear(t[0], t[1], t[2]); }
 Tensor normalize(const Operands& t) { return braid::layer_norm(t[0], {t[0].size(-1)}, t[1], t[2]); }
+Tensor normalize_rms(const Operands& t) {
+  return braid::rms_norm(t[0], {t[0].size(-1)}, t[1], 1e-6);
+}
+Tensor normalize_groups(const Operands& t) { return braid::group_norm(t[0], kGroups, t[1], t[2]); }
+Tensor normalize_batch(const Operands& t) {
+  return braid::batch_norm(t[0], braid::RunningStatistics{}, t[1], t[2], true);
+}
 Tensor attend(const Operands& t) {
   return braid::scaled_dot_product_attention(t[0], t[1], t[2], {}, 0, true);
 }
@@ -53,21 +62,27 @@ const Entry kLayers[] = {
      }},
     {"linear_backward", 4, [](const Sets& s) { return gradients_of(s, Gradients::first, layer); }},
     {"linear_gradients", 4, [](const Sets& s) { return gradients_of(s, Gradients::all, layer); }},
+    {"captured_linear_backward", 4,
+     [](const Sets& s) { return captured_gradients_of(s, Gradients::first, layer); }},
+    {"captured_linear_gradients", 4,
+     [](const Sets& s) { return captured_gradients_of(s, Gradients::all, layer); }},
     {"attention", 3, [](const Sets& s) { return forward(s, attend); }},
     {"attention_backward", 4,
      [](const Sets& s) { return gradients_of(s, Gradients::first, attend); }},
     {"attention_gradients", 4,
      [](const Sets& s) { return gradients_of(s, Gradients::all, attend); }},
     {"layer_norm", 3, [](const Sets& s) { return forward(s, normalize); }},
-    {"rms_norm", 2,
-     [](const Sets& s) {
-       return forward(
-           s, [](const auto& t) { return braid::rms_norm(t[0], {t[0].size(-1)}, t[1], 1e-6); });
-     }},
+    {"rms_norm", 2, [](const Sets& s) { return forward(s, normalize_rms); }},
     {"layer_norm_gradient", 4,
      [](const Sets& s) { return gradients_of(s, Gradients::first, normalize); }},
     {"layer_norm_gradients", 4,
      [](const Sets& s) { return gradients_of(s, Gradients::all, normalize); }},
+    {"rms_norm_gradient", 3,
+     [](const Sets& s) { return gradients_of(s, Gradients::first, normalize_rms); }},
+    {"group_norm_gradient", 4,
+     [](const Sets& s) { return gradients_of(s, Gradients::first, normalize_groups); }},
+    {"batch_norm_gradient", 4,
+     [](const Sets& s) { return gradients_of(s, Gradients::first, normalize_batch); }},
     {"conv1", 2, convolution<0>},
     {"conv3", 2, convolution<1>},
     {"conv1_dx", 3, convolution_gradient<0, 0>},
