@@ -104,6 +104,20 @@ class Ratio(TableTest):
         self.assertEqual(self.verdicts(), {"row": "SKIP(no PyTorch)"})
 
 
+class Check(TableTest):
+    def test_the_error_has_to_be_within_both_limits(self):
+        errors = {"exact": 1e-7, "tf32": 3e-4, "wrong": 2e-3, "nan": float("nan")}
+        right = [name for name, e in errors.items() if self.t.table.check(name, e, 1e-3, 1e-4)]
+        self.assertEqual(right, ["tf32"])
+        self.assertEqual(self.verdicts(), {"exact": "FAIL", "wrong": "FAIL", "nan": "FAIL"})
+        self.assertIn("error 1e-07, expected at least 0.0001", self.printed.getvalue())
+
+    def test_a_dry_run_has_only_the_upper_limit(self):
+        self.t.table.dry = True
+        self.assertTrue(self.t.table.check("exact", 1e-7, 1e-3, 1e-4))
+        self.assertFalse(self.t.table.check("wrong", 2e-3, 1e-3, 1e-4))
+
+
 class Packages(TableTest):
     def importing(self, error):
         def load(name):
@@ -258,19 +272,23 @@ class Compiled(TableTest):
 
 
 class Bars(TableTest):
-    def test_small_backward_has_a_verdict_for_each_peer(self):
+    def small(self):
         self.t.peer.wall = lambda run: timer(run.us)
-        self.t.peer.graph = lambda make: Function(14)
-        work = types.SimpleNamespace(wall=timer(10))
-        rows_host.small(self.t, "G6s", work, lambda: Function(50))
-        self.assertEqual(self.verdicts(), {"G6s.eager": "PASS", "G6s.graph": "FAIL"})
+        usual, captured = (types.SimpleNamespace(wall=timer(us)) for us in (10, 4))
+        rows_host.small(self.t, "G6s", usual, captured, lambda: Function(50))
+
+    def test_small_backward_has_a_verdict_for_each_peer(self):
+        for us, verdict in ((6, "PASS"), (5, "FAIL")):  # beside the captured work alone
+            self.t.table.rows.clear()
+            self.t.peer.graph = lambda make, us=us: Function(us)
+            self.small()
+            self.assertEqual(self.verdicts(), {"G6s.eager": "PASS", "G6s.graph": verdict})
 
     def test_a_graph_that_cannot_be_captured_is_said(self):
         def refuse(make):
             raise RuntimeError("capture")
-        self.t.peer.wall, self.t.peer.graph = lambda run: timer(run.us), refuse
-        work = types.SimpleNamespace(wall=timer(10))
-        rows_host.small(self.t, "G6s", work, lambda: Function(50))
+        self.t.peer.graph = refuse
+        self.small()
         self.assertRegex(self.verdicts()["G6s.graph"], r"^SKIP\(torch's CUDA graph: RuntimeError")
 
     def test_layer_norm_backward_needs_1_4_of_eager(self):
