@@ -78,6 +78,7 @@ class Peer:
 
     def __init__(self, dry, compiles):
         self.dry, self.compiles, self.missing, self.name = dry, compiles, None, "none"
+        self.donates = None  # PyTorch's own setting (keep_forward)
         try:
             import torch
         except ImportError:
@@ -121,6 +122,19 @@ class Peer:
     def tf32(self):
         self.torch.set_float32_matmul_precision("high")
         self.torch.backends.cudnn.allow_tf32 = True
+
+    @contextlib.contextmanager
+    def searching(self):
+        """Inside, cuDNN times its algorithms for each new shape and takes the fastest."""
+        if self.missing:
+            yield
+            return
+        cudnn = self.torch.backends.cudnn
+        before, cudnn.benchmark = cudnn.benchmark, True
+        try:
+            yield
+        finally:
+            cudnn.benchmark = before
 
     def view(self, tensor):
         """Returns Braid's tensor as a PyTorch tensor: the same memory on a GPU, a copy on a CPU."""
@@ -207,8 +221,7 @@ class Peer:
         """Applies torch.compile to a function for these shapes only, and calls it to compile it.
         With `again` its backward can run more than once."""
         self.torch._dynamo.reset()  # else a second shape would get a dynamic-shape kernel
-        # a compiled backward may use memory of the forward for its own results
-        self.torch._functorch.config.donated_buffer = not again
+        self.keep_forward(again)
         if self.dry:
             fast = self.torch.compile(function, backend="eager", dynamic=False)
         else:
@@ -216,3 +229,13 @@ class Peer:
         fast(*arguments)
         self.cuda.synchronize()
         return fast
+
+    def keep_forward(self, on):
+        """A compiled backward may use memory of the forward for its own results. With `on` those
+        compiled and run before the next call of this do not."""
+        config = getattr(self.torch._functorch, "config", None)
+        if not hasattr(config, "donated_buffer"):
+            return  # so they cannot
+        if self.donates is None:
+            self.donates = config.donated_buffer
+        config.donated_buffer = self.donates and not on

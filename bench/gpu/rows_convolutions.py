@@ -60,11 +60,14 @@ def exact_sums(k):
 
 def conv(t):
     """Convolutions of bfloat16, then those of float32 without TF32, for both contenders."""
-    convolutions(t, "conv", "bfloat16", lambda k: MOST_BF16, lambda work: work, lambda f: f)
-    convolutions(t, "conv.fp32", "float32", exact_sums, lambda work: work, lambda f: f)
+    with t.peer.searching():
+        convolutions(t, "conv", "bfloat16", lambda k: MOST_BF16, lambda work: work, lambda f: f)
+        convolutions(t, "conv.fp32", "float32", exact_sums, lambda work: work, lambda f: f)
 
 
 def tf32(t):
     """Convolutions of float32 on tensor cores, in TF32. The products are G2 and G3."""
-    convolutions(t, "tf32.conv", "float32", lambda k: 1e-3, lambda work: t.precision("tf32", work),
-                 lambda f: during(t.peer.tf32, t.peer.exact, f))
+    with t.peer.searching():
+        convolutions(t, "tf32.conv", "float32", lambda k: 1e-3,
+                     lambda work: t.precision("tf32", work),
+                     lambda f: during(t.peer.tf32, t.peer.exact, f))
