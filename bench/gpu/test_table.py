@@ -307,7 +307,28 @@ class Bars(TableTest):
         series = self.series(braid=10, copy=10, eager=1)
         rows_memory.share_of_copy(self.t, "met", series, 85, 100, 0.85)
         rows_memory.share_of_copy(self.t, "missed", series, 84, 100, 0.85)
-        self.assertEqual(self.verdicts(), {"met": "PASS", "missed": "FAIL"})
+        rows_memory.share_of_copy(self.t, "without a bar", series, 1, 100)
+        self.assertEqual(self.verdicts(), {"met": "PASS", "missed": "FAIL",
+                                           "without a bar": "INFO"})
+
+    def test_an_error_ends_only_its_case(self):
+        def case(t, name, works):
+            if not works:
+                raise AttributeError("no rms_norm")
+            t.table.figure(name, "")
+        cases = [(name, case, (name, name != "broken")) for name in ("broken", "next")]
+        rows_memory.each(self.t, cases)
+        self.assertEqual(self.verdicts(), {"broken": "FAIL", "next": "INFO"})
+        self.t.dry = True
+        with self.assertRaises(AttributeError):
+            rows_memory.each(self.t, cases)
+
+    def test_eager_pytorch_may_lack_a_function(self):
+        rows_memory.compare(self.t, "G8c", self.series(braid=10, quack=5), "no rms_norm", {},
+                            "no rms_norm")
+        self.assertEqual(self.verdicts(), {"G8c.eager": "SKIP(no rms_norm)",
+                                           "G8c.compile": "SKIP(no rms_norm)",
+                                           "G8c.quack": "INFO"})
 
     def test_memory_beside_pytorch(self):
         rows_models.memory(self.t, 90, 100)
