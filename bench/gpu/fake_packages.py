@@ -1,11 +1,11 @@
-"""Stand-ins for quack and FlashAttention in dry runs. They have the names and signatures of the
+"""Fakes of quack and FlashAttention in dry runs. They have the names and signatures of the
 real packages, and compute the same with PyTorch, so that a wrong layout gives a wrong result."""
 
 import types
 
 
 def fake_packages(torch):
-    """Returns a function that imports the stand-ins, in place of importlib.import_module."""
+    """Returns a function that imports the fakes, in place of importlib.import_module."""
     F = torch.nn.functional
 
     def cross_entropy(x, target, lse_partial=None, weight=None, ignore_index=-100,
@@ -49,4 +49,4 @@ def fake_packages(torch):
         "flash_attn": {"flash_attn_func": flash_attn_func},
     }
     # like a real module, it has no other names
-    return lambda name: types.SimpleNamespace(__version__="stand-in", **modules[name])
+    return lambda name: types.SimpleNamespace(__version__="fake", **modules[name])
