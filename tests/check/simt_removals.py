@@ -4,7 +4,8 @@ detect every removal.
 
 A site is a statement that begins a line: __syncthreads…, __syncwarp, __threadfence… or
 cp_async_wait in kernels/cuda and bench/ladder, and in kernels/cuda/runtime, core and parallel a
-wait of a stream or of the host for an event or a stream. Some calls are not removed but weakened:
+wait of a stream or of the host for an event or a stream (not yet: `synchronize()`, and waits for
+NCCL or for another process). Some calls are not removed but weakened:
 cp_async_wait<N> waits for one copy less, store_release, load_acquire and inc_acq_rel become an
 atomic store, a plain load and an atomic increment without an order, and __syncthreads_or its
 argument. The changed file is compiled with the flags of the build folder and linked before the
@@ -41,8 +42,7 @@ WEAKER = [
 ]
 WAIT = re.compile(
     r"^(?!.*\breturn\b)\s*(.*\bcuda(StreamWaitEvent|EventSynchronize|StreamSynchronize)\("
-    r"|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>]wait_for\([^,]*\)|.*[.>]synchronize\(\)"
-    r"|.*communicator->wait\(\)"
+    r"|(.*[.>])?(wait|precede)\(\*?\w+\)|.*[.>]wait_for\([^,]*\)"
     r"|.*[.>](await|settle_work|settle_or_lose)\([\w.()]*\)|settle_work\(\)).*;\s*(//.*)?$"
 )
 # `if (…)` and similar code before the statement on its line stays. If the result of a wait is used,
