@@ -13,6 +13,20 @@
 
 using namespace kernel_test;
 
+#if defined(BRAID_CUDA_SIMT)
+namespace {
+
+template <class Call> std::uint64_t launches_of(const Call& call) {
+  stream().synchronize();
+  const std::uint64_t before = braid::simt::stats().grids;
+  call();
+  stream().synchronize();
+  return braid::simt::stats().grids - before;
+}
+
+}  // namespace
+#endif
+
 TEST_CASE("cuda norm: channels of a thread's second pack", "[cuda_kernels][norm]") {
   NEEDS_DEVICE;
   struct Shape {
@@ -116,11 +130,7 @@ TEST_CASE("cuda reduce: trees of chunks in one launch", "[cuda_kernels][reduce]"
                         strided({s.outputs}, {{1}, {apart}}), strided({s.n}, {{0}, {step}})},
                        stream());
     };
-    stream().synchronize();
-    const auto before = braid::simt::stats().grids;
-    reduce(braid::ReduceOp::sum, sums);
-    stream().synchronize();
-    CHECK(braid::simt::stats().grids - before == 1);
+    CHECK(launches_of([&] { reduce(braid::ReduceOp::sum, sums); }) == 1);
     const bool index = s.n > 1 << 24 || x.size() < 1 << 20;
     if (index) reduce(braid::ReduceOp::argmax, places);
     std::int64_t wrong = 0;
@@ -160,11 +170,8 @@ TEST_CASE("cuda cross_entropy: the last block sums the rows", "[cuda_kernels][lo
       args.rows = rows, args.n = n, args.row_loss = losses.data(), args.total = total.data();
       for (int round = 0; round < 2; ++round) {  // the counters are zero after each
         sum.fill(0);
-        stream().synchronize();
-        const auto before = braid::simt::stats().grids;
-        kernels().cross_entropy(args, stream());
-        stream().synchronize();
-        CHECK(braid::simt::stats().grids - before == (rows <= 4096 ? 1u : 2u));
+        CHECK(launches_of([&] { kernels().cross_entropy(args, stream()); }) ==
+              (rows <= 4096 ? 1u : 2u));
         double expected = 0;
         for (std::int64_t r = 0; r < rows; ++r) expected += losses[r];
         // the levels of the sum's tree, and 4 numbers of a thread one after the other
@@ -195,11 +202,7 @@ TEST_CASE("cuda adam: hundreds of parameters in one launch", "[cuda_kernels][opt
         braid::AdamArgs args{};
         args.dtype = t, args.items = items.data(), args.count = count;
         args.lr = 0.01, args.beta1 = 0.9, args.beta2 = 0.999, args.eps = 1e-8, args.step = 3;
-        stream().synchronize();
-        const auto before = braid::simt::stats().grids;
-        kernels().adam(args, stream());
-        stream().synchronize();
-        CHECK(braid::simt::stats().grids - before == (count == 601 ? 2u : 1u));
+        CHECK(launches_of([&] { kernels().adam(args, stream()); }) == (count == 601 ? 2u : 1u));
         if (shift == 0) first = states.bytes();
         CHECK(states.bytes() == first);
       }
@@ -216,14 +219,14 @@ TEST_CASE("cuda total_norm: hundreds of tensors in one launch", "[cuda_kernels][
     for (std::int64_t i = 0; i < count; ++i)
       items.push_back({static_cast<float*>(all.data()) + 16 * i, nullptr, nullptr, nullptr, 16});
     float* const result = static_cast<float*>(results.data());
-    stream().synchronize();
-    const auto before = braid::simt::stats().grids;
-    kernels().total_norm({DType::float32, items.data(), count, 2, result, 1, result + 1}, stream());
-    stream().synchronize();
-    CHECK(braid::simt::stats().grids - before == (count == 541 ? 2u : 1u));
-    kernels().scale_list({DType::float32, items.data(), count, result + 1}, stream());
-    stream().synchronize();
-    CHECK(braid::simt::stats().grids - before == (count == 541 ? 4u : 2u));
+    const std::uint64_t launches = count == 541 ? 2u : 1u;
+    CHECK(launches_of([&] {
+            kernels().total_norm({DType::float32, items.data(), count, 2, result, 1, result + 1},
+                                 stream());
+          }) == launches);
+    CHECK(launches_of([&] {
+            kernels().scale_list({DType::float32, items.data(), count, result + 1}, stream());
+          }) == launches);
   }
 }
 
@@ -251,13 +254,6 @@ TEST_CASE("cuda norm: the last block of 32 channels joins their tiles", "[cuda_k
         var(DType::float64, channels), dweight(DType::float64, channels),
         dbias(DType::float64, channels);
     x.pattern(1), dy.pattern(2);
-    const auto launches = [](const auto& f) {
-      stream().synchronize();
-      const auto before = braid::simt::stats().grids;
-      f();
-      stream().synchronize();
-      return braid::simt::stats().grids - before;
-    };
     braid::NormChannelsArgs args{};
     args.dtype = DType::float64, args.x = x.data(), args.y = y.data(), args.mean = mean.data();
     args.rstd = rstd.data(), args.var = var.data(), args.eps = 1e-5;
@@ -268,8 +264,8 @@ TEST_CASE("cuda norm: the last block of 32 channels joins their tiles", "[cuda_k
     back.dweight = dweight.data(), back.dbias = dbias.data();
     back.batch = s.batch, back.channels = channels, back.inner = inner;
     for (int round = 0; round < 2; ++round) {  // the counters are zero after each
-      CHECK(launches([&] { kernels().norm_channels(args, stream()); }) == 3);
-      CHECK(launches([&] { kernels().norm_channels_backward(back, stream()); }) == 2);
+      CHECK(launches_of([&] { kernels().norm_channels(args, stream()); }) == 3);
+      CHECK(launches_of([&] { kernels().norm_channels_backward(back, stream()); }) == 2);
       std::int64_t wrong = 0;
       for (std::int64_t c = 0; c < channels; ++c) {
         const auto sum = [&](const auto& f) {
@@ -328,11 +324,7 @@ TEST_CASE("cuda norm: the last blocks add the sums of all blocks", "[cuda_kernel
       args.dbias = with_bias ? dbias.data() : nullptr;
       args.rows = s.rows, args.n = s.n, args.groups = 1, args.inner = 1;
       dweight.fill(0), dbias.fill(0);
-      stream().synchronize();
-      const auto before = braid::simt::stats().grids;
-      kernels().norm_rows_backward(args, stream());
-      stream().synchronize();
-      CHECK(braid::simt::stats().grids - before == s.launches);
+      CHECK(launches_of([&] { kernels().norm_rows_backward(args, stream()); }) == s.launches);
       std::int64_t wrong = 0;
       for (std::int64_t j = 0; j < s.n; ++j) {
         double weights = 0, biases = 0, size = 0;
@@ -366,11 +358,7 @@ TEST_CASE("cuda norm: rows that fit in registers are read once in backward",
     args.dtype = DType::float32, args.x = x.data(), args.dy = dy.data(), args.dx = dx.data();
     args.rstd = statistics.data(), args.rows = rows, args.n = n, args.groups = groups;
     args.inner = 1, args.dweight = with_weight ? weights.data() : nullptr;
-    stream().synchronize();
-    const auto before = braid::simt::stats().grids;
-    kernels().norm_rows_backward(args, stream());
-    stream().synchronize();
-    return braid::simt::stats().grids - before;
+    return launches_of([&] { kernels().norm_rows_backward(args, stream()); });
   };
   CHECK(launches(768, 1, true) == 1);  // dx with sums of blocks, and the sums of these
   CHECK(launches(8192, 1, true) == 1);
