@@ -14,6 +14,7 @@ import rows_host
 import rows_memory
 import rows_models
 import rows_replicas
+from fake_torch import FakeTorch
 from measure import Clock, Series, Table
 from packages import FlashAttention, Package, Quack
 
@@ -173,26 +174,8 @@ class Packages(TableTest):
         self.assertEqual(self.verdicts(), {})
 
     def test_the_calls_fit_the_signatures(self):
-        class Fake:  # every attribute and call gives itself
-            shape, dtype = (3, 4), None
-
-            def __call__(self, *arguments, **named):
-                return self
-
-            def __getattr__(self, name):
-                if name.startswith("__"):
-                    raise AttributeError(name)
-                return self
-
-            def __getitem__(self, key):
-                return self
-
-            def same(self, *other):
-                return self
-
-            __add__ = __sub__ = __mul__ = same
-
-        importing, x = fake_packages.fake_packages(Fake()), Fake()
+        x = FakeTorch()
+        importing = fake_packages.fake_packages(x)
         quack, flash = Quack(importing), FlashAttention(importing)
         for run in (quack.softmax(x), quack.cross_entropy(x, x), quack.rms_norm(x, x, 1e-6),
                     quack.layer_norm(x, x, x, 1e-5), quack.layer_norm_backward(x, x, x, x, 1e-5),
