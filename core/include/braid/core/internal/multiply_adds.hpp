@@ -4,37 +4,25 @@
 #include <utility>
 
 #include <braid/core/autograd.hpp>
-#include <braid/core/internal/kernel_args/attention.hpp>
-#include <braid/core/internal/kernel_args/conv.hpp>
-#include <braid/core/internal/kernel_args/gemm.hpp>
 
 // Counts the multiply-adds of matrix products, convolutions and attention, from the arguments of
 // their kernels. Elementwise ops count nothing, as in other counters of this kind.
 namespace braid {
 
-[[nodiscard]] inline std::int64_t multiply_adds_of(const GemmArgs& a) noexcept {
-  return a.batch * a.m * a.n * a.k;
-}
-[[nodiscard]] inline std::int64_t multiply_adds_of(const GemmPairArgs& a) noexcept {
-  return multiply_adds_of(a.first) + multiply_adds_of(a.second);
-}
-[[nodiscard]] inline std::int64_t multiply_adds_of(const ConvShape& s) noexcept {
-  return s.n * s.out * s.out_size[0] * s.out_size[1] * (s.in / s.groups) * s.kernel[0] *
-         s.kernel[1];
-}
-[[nodiscard]] inline std::int64_t multiply_adds_of(const ConvArgs& a) noexcept {
-  return multiply_adds_of(a.shape);
-}
-[[nodiscard]] inline std::int64_t multiply_adds_of(const ConvDataArgs& a) noexcept {
-  return multiply_adds_of(a.shape);  // the forward of a transposed convolution
-}
+struct AttentionArgs;
+struct ConvArgs;
+struct ConvDataArgs;
+struct GemmArgs;
+struct GemmPairArgs;
+
+[[nodiscard]] std::int64_t multiply_adds_of(const GemmArgs& args) noexcept;
+[[nodiscard]] std::int64_t multiply_adds_of(const GemmPairArgs& args) noexcept;
+[[nodiscard]] std::int64_t multiply_adds_of(const ConvArgs& args) noexcept;
+/// The forward of a transposed convolution.
+[[nodiscard]] std::int64_t multiply_adds_of(const ConvDataArgs& args) noexcept;
 /// Of sequences of several lengths as if all queries saw the most keys: the host does not know
 /// more.
-[[nodiscard]] inline std::int64_t multiply_adds_of(const AttentionArgs& a) noexcept {
-  const std::int64_t queries =
-      a.sequences.q_starts == nullptr ? a.batch * a.queries : a.sequences.q_rows;
-  return a.heads * queries * a.keys * (a.width + a.value_width);
-}
+[[nodiscard]] std::int64_t multiply_adds_of(const AttentionArgs& args) noexcept;
 
 namespace detail {
 
