@@ -117,6 +117,13 @@ namespace conv_detail {
   return rearrange(dtype, to, from, 4, size, arranged, plain);
 }
 
+/// Copies a bias to all pixels.
+[[maybe_unused]] static CopyArgs spread(DType dtype, void* images, const void* bias,
+                                        std::int64_t pixels, std::int64_t channels) {
+  const std::int64_t size[2] = {pixels, channels}, to[2] = {channels, 1}, from[2] = {0, 1};
+  return rearrange(dtype, images, bias, 2, size, to, from);
+}
+
 /// Calls f(first image, number of images, their columns, stride of a row of columns, stride of a
 /// group) for each chunk.
 template <class Engine, class F>
@@ -160,11 +167,8 @@ template <class Engine> void conv_products(const ConvArgs& args, Engine& e) {
   e.with_memory(
       static_cast<std::size_t>(weight_bytes(s, bytes) + column_bytes(u, chunk)), [&](void* memory) {
         e.copy(by_output(s, args.dtype, memory, args.weight, false));
-        if (args.bias != nullptr) {
-          const std::int64_t size[2] = {s.n * places_of(u), s.out}, to[2] = {s.out, 1},
-                             from[2] = {0, 1};
-          e.copy(rearrange(args.dtype, args.y, args.bias, 2, size, to, from));
-        }
+        if (args.bias != nullptr)
+          e.copy(spread(args.dtype, args.y, args.bias, s.n * places_of(u), s.out));
         for_chunks(e, u, s.n, static_cast<char*>(memory) + weight_bytes(s, bytes), chunk,
                    [&](std::int64_t first, std::int64_t images, const char* columns,
                        std::int64_t row, std::int64_t group) {
@@ -191,11 +195,14 @@ template <class Engine> void conv_products(const ConvDataArgs& args, Engine& e) 
   e.with_memory(
       static_cast<std::size_t>(weight_bytes(s, bytes) + column_bytes(u, chunk)), [&](void* memory) {
         e.copy(by_input(s, args.dtype, memory, args.weight));
+        if (args.bias != nullptr)
+          e.copy(spread(args.dtype, args.dx, args.bias, s.n * places_of(u), s.in));
         for_chunks(e, u, s.n, static_cast<char*>(memory) + weight_bytes(s, bytes), chunk,
                    [&](std::int64_t first, std::int64_t images, const char* columns,
                        std::int64_t row, std::int64_t group) {
                      GemmArgs g{};
                      g.dtype = args.dtype;
+                     g.accumulate = args.bias != nullptr;
                      g.m = images * places_of(u), g.n = in, g.k = depth_of(u), g.batch = s.groups;
                      g.a = columns, g.lda = row, g.batch_a = group;
                      g.b = memory, g.ldb = in, g.batch_b = depth_of(u) * in;

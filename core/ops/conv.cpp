@@ -74,7 +74,8 @@ struct Conv {
 };
 
 Tensor forward(const Conv& c, const Tensor& x, const Tensor& weight, const Tensor& bias);
-Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight);
+/// bias: of a transposed convolution, else undefined.
+Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight, const Tensor& bias);
 /// Returns {dw, db}. db is undefined without `bias`.
 std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const Tensor& dy,
                                           bool bias);
@@ -95,28 +96,31 @@ Tensor forward(const Conv& c, const Tensor& x, const Tensor& weight, const Tenso
       c.op, {x, weight, bias}, y,
       [c, sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads {
         Tensor dx, dw, db;
-        if (needs[0]) dx = backward_data(c, dy, sw.get());
+        if (needs[0]) dx = backward_data(c, dy, sw.get(), {});
         if (needs[1]) std::tie(dw, db) = backward_weight(c, sx.get(), dy, needs[2]);
         else if (needs[2]) db = sum(dy, {0, 2, 3});
         return {std::move(dx), std::move(dw), std::move(db)};
       });
 }
 
-Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight) {
+Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight, const Tensor& bias) {
   const DType dtype = computed(dy);
   Tensor dx = ops::make_channels_last(c.input(), dtype, dy.device());
   if (dx.numel() > 0) {
-    const Tensor from = images(dy), by = weights(weight);
+    const Tensor from = images(dy), by = weights(weight),
+                 plus = bias.defined() ? weights(bias) : Tensor();
     launch(c.op, dy.device(), &KernelTable::conv_backward_data,
-           ConvDataArgs{dtype, from.id()->data(), by.id()->data(), dx.id()->data(), c.shape});
+           ConvDataArgs{dtype, from.id()->data(), by.id()->data(),
+                        plus.defined() ? plus.id()->data() : nullptr, dx.id()->data(), c.shape});
   }
   dx = rounded(dx, dy.dtype());
-  if (!needs_grad({dy, weight})) return dx;
+  if (!needs_grad({dy, weight, bias})) return dx;
   return record(
-      c.op, {dy, weight}, dx,
+      c.op, {dy, weight, bias}, dx,
       [c, sdy = SavedTensor(dy), sw = SavedTensor(weight)](const Tensor& g, Needs needs) -> Grads {
         return {needs[0] ? forward(c, g, sw.get(), {}) : Tensor(),
-                needs[1] ? backward_weight(c, g, sdy.get(), false).first : Tensor()};
+                needs[1] ? backward_weight(c, g, sdy.get(), false).first : Tensor(),
+                needs[2] ? sum(g, {0, 2, 3}) : Tensor()};
       });
 }
 
@@ -144,7 +148,7 @@ std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const 
                                                               Needs needs) -> Grads {
                 const bool to_bias = g.size() > 1 && g[1].defined();
                 Tensor dx, ddy;
-                if (needs[0] && g[0].defined()) dx = backward_data(c, sdy.get(), g[0]);
+                if (needs[0] && g[0].defined()) dx = backward_data(c, sdy.get(), g[0], {});
                 if (needs[1] && g[0].defined())
                   ddy = forward(c, sx.get(), g[0], to_bias ? g[1] : Tensor());
                 else if (needs[1] && to_bias) ddy = g[1].reshape({1, -1, 1, 1}).expand(c.output());
@@ -284,12 +288,7 @@ Tensor transposed_images(const Call& call, const ConvTranspose2dOptions& o) {
     c.shape.dilation[d] = dilation.of[d];
     c.shape.out_size[d] = in;
   }
-  if (!call.bias.defined()) return backward_data(c, call.x, call.weight);
-  const DType dtype = call.x.dtype(),
-              wide = size_of(dtype) == 2 ? DType::float32 : dtype;  // rounded once, after the bias
-  return (backward_data(c, call.x.to(wide), call.weight.to(wide)) +
-          call.bias.to(wide).reshape({1, -1, 1, 1}))
-      .to(dtype);
+  return backward_data(c, call.x, call.weight, call.bias);
 }
 
 /// Calls f with x as a batch of images, and removes the dims that this added from the result. A

@@ -245,6 +245,16 @@ void run(const ConvArgs& args, Stream& stream) {
   parallel_for(stream, tiles.count, tile);
 }
 
+/// Adds the bias to the images [first, first + n) of dx. oneDNN's primitive has none.
+void add_bias(const ConvDataArgs& args, std::int64_t first, std::int64_t n) {
+  const ConvShape& s = args.shape;
+  const std::int64_t pixels = s.in_size[0] * s.in_size[1];
+  const float* const bias = static_cast<const float*>(args.bias);
+  float* dx = static_cast<float*>(args.dx) + first * pixels * s.in;
+  for (std::int64_t i = 0; i < n * pixels; ++i, dx += s.in)
+    for (std::int64_t channel = 0; channel < s.in; ++channel) dx[channel] += bias[channel];
+}
+
 void run(const ConvDataArgs& args, Stream& stream) {
   const Tiles tiles(args.shape, kMostTiles);
   const Prepared weights = prepare(Kind::data, false, args.shape, tiles, args.weight);
@@ -257,6 +267,7 @@ void run(const ConvDataArgs& args, Stream& stream) {
     primitives().execute(c.primitive, {{DNNL_ARG_DIFF_SRC, c.src.get()},
                                        {DNNL_ARG_WEIGHTS, c.weights.get()},
                                        {DNNL_ARG_DIFF_DST, c.dst.get()}});
+    if (args.bias != nullptr) add_bias(args, t * tiles.each, c.key.shape.n);
   };
   parallel_for(stream, tiles.count, tile);
 }

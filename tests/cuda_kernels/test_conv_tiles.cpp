@@ -18,7 +18,7 @@ TEST_CASE("cuda conv: each kernel has a large, a small and an unaligned tile",
         y(DType::bfloat16, s.n * s.out * s.out_size[0] * s.out_size[1], shift);
     braid::simt::clear_launch_log();
     kernels().conv({x.dtype(), x.data(), w.data(), nullptr, y.data(), s}, stream());
-    kernels().conv_backward_data({x.dtype(), y.data(), w.data(), x.data(), s}, stream());
+    kernels().conv_backward_data({x.dtype(), y.data(), w.data(), nullptr, x.data(), s}, stream());
     kernels().conv_backward_weight({x.dtype(), x.data(), y.data(), w.data(), nullptr, s}, stream());
     stream().synchronize();
     std::string list;

@@ -214,7 +214,7 @@ TEST_CASE("cuda: set_float32_precision chooses the kernels of products and convo
   const auto convolve = [&] {
     Buffer x(DType::float32, 8 * 81), w(DType::float32, 8 * 72), y(DType::float32, 8 * 49);
     kernels().conv({x.dtype(), x.data(), w.data(), nullptr, y.data(), s}, stream());
-    kernels().conv_backward_data({x.dtype(), y.data(), w.data(), x.data(), s}, stream());
+    kernels().conv_backward_data({x.dtype(), y.data(), w.data(), nullptr, x.data(), s}, stream());
     kernels().conv_backward_weight({x.dtype(), x.data(), y.data(), w.data(), nullptr, s}, stream());
   };
   CHECK(launched(Float32Precision::exact, convolve) == "exact exact exact ");

@@ -97,17 +97,23 @@ std::vector<Call> calls_of_conv(DType) {
 std::vector<Call> calls_of_conv_backward_data(DType) {
   std::vector<Call> list;
   for (const ConvShape& s : shapes())
-    list.push_back(
-        {text("conv_backward_data", s),
-         {out(random(inputs(s), 1)), in(random(outputs(s), 2)), in(random(weights(s), 3))},
-         [=](const Place& p) { p.table.conv_backward_data({p.t, p[1], p[2], p[0], s}, p.stream); },
-         [=](DType t, const Values& v) {
-           Sums sums(v[0].size());
-           for_products(s, [&](std::int64_t x, std::int64_t w, std::int64_t y) {
-             sums.add(x, v[1][y] * v[2][w]);
-           });
-           return Values{sums.bound(t)};
-         }});
+    for (const bool bias : {false, true})
+      list.push_back({text(bias ? "conv_backward_data with bias" : "conv_backward_data", s),
+                      {out(random(inputs(s), 1)), in(random(outputs(s), 2)),
+                       in(random(weights(s), 3)), in(random(s.in, 4))},
+                      [=](const Place& p) {
+                        const void* const plus = bias ? p[3] : nullptr;
+                        p.table.conv_backward_data({p.t, p[1], p[2], plus, p[0], s}, p.stream);
+                      },
+                      [=](DType t, const Values& v) {
+                        Sums sums(v[0].size());
+                        for_products(s, [&](std::int64_t x, std::int64_t w, std::int64_t y) {
+                          sums.add(x, v[1][y] * v[2][w]);
+                        });
+                        for (std::int64_t x = 0; bias && x < v[0].size(); ++x)
+                          sums.add(x, v[3][x % s.in]);
+                        return Values{sums.bound(t)};
+                      }});
   return list;
 }
 

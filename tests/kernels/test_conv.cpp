@@ -39,27 +39,31 @@ const std::vector<ConvShape> kShapes{
     {1, 64, 264, 1, {5, 5}, {3, 3}, {3, 3}, {1, 1}, {0, 0}, {1, 1}},
 };
 
-/// The operands of one problem, x, weight, bias and dy, and the results of the three kernels.
+/// The operands of one problem, x, weight, the biases of y and of dx, dy, and the results of the
+/// three kernels.
 struct Problem {
   ConvShape s;
-  Buffer x, weight, bias, dy, y, dx, dw, db;
+  Buffer x, weight, bias, bias_of_dx, dy, y, dx, dw, db;
   Problem(DType t, const ConvShape& shape)
       : s(shape),
         x(t, s.n * s.in * s.in_size[0] * s.in_size[1]),
         weight(t, s.out * (s.in / s.groups) * s.kernel[0] * s.kernel[1]),
         bias(t, s.out),
+        bias_of_dx(t, s.in),
         dy(t, s.n * s.out * s.out_size[0] * s.out_size[1]),
         y(t, dy.size()),
         dx(t, x.size()),
         dw(t, weight.size()),
         db(t, s.out) {
     x.pattern(1, 2), weight.pattern(2, 1), bias.pattern(3, 1), dy.pattern(4, 1);
+    bias_of_dx.pattern(5, 1);
   }
   void run(DType t, bool library) {
     const bool before = braid::cpu::use_library_gemm(library);
     for (Buffer* b : {&y, &dx, &dw, &db}) b->fill(kNaN);  // every element must be written
     kernels().conv({t, x.data(), weight.data(), bias.data(), y.data(), s}, stream());
-    kernels().conv_backward_data({t, dy.data(), weight.data(), dx.data(), s}, stream());
+    kernels().conv_backward_data({t, dy.data(), weight.data(), bias_of_dx.data(), dx.data(), s},
+                                 stream());
     kernels().conv_backward_weight({t, x.data(), dy.data(), dw.data(), db.data(), s}, stream());
     (void)braid::cpu::use_library_gemm(before);
   }
@@ -106,6 +110,7 @@ struct Expected {
       : y(p.y.size()), dx(p.dx.size()), dw(p.dw.size()), db(p.db.size()) {
     const ConvShape& s = p.s;
     const std::int64_t in = s.in / s.groups, out = s.out / s.groups;
+    for (std::int64_t i = 0; i < p.dx.size(); ++i) dx.add(i, p.bias_of_dx[i % s.in]);
     for (std::int64_t n = 0; n < s.n; ++n)
       for (std::int64_t h = 0; h < s.out_size[0]; ++h)
         for (std::int64_t w = 0; w < s.out_size[1]; ++w) {
@@ -169,7 +174,8 @@ TEST_CASE("conv: sums of integers are exact, then rounded once", "[kernels][conv
       const PrecisionGuard guard(precision);
       Problem problem(t, kShapes[i]);
       std::int64_t k = 0;
-      for (Buffer* b : {&problem.x, &problem.weight, &problem.bias, &problem.dy})
+      for (Buffer* b :
+           {&problem.x, &problem.weight, &problem.bias, &problem.bias_of_dx, &problem.dy})
         for (std::int64_t j = 0; j < b->size(); ++j)
           b->put(j, static_cast<double>(k++ * 7919 % 5 - 2));
       const Expected expected(problem);

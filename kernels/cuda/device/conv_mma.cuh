@@ -164,7 +164,8 @@ template <class E, class Tiles> void convolve(const ConvDataArgs& args, Stream& 
     g.b = weight.data(), g.ldb = in, g.batch_b = g.k * in;
     g.c = const_cast<void*>(image_at<E>(args.dx, first * places_of(u) * s.in));
     g.ldc = s.in, g.batch_c = in;
-    launch_conv<E, Tiles>("conv_backward_data", kernels, g, u, 0, stream);
+    g.bias = args.bias;
+    launch_conv<E, Tiles>("conv_backward_data", kernels, g, u, in, stream);
   });
 }
 

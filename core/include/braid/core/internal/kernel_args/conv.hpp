@@ -28,11 +28,13 @@ struct ConvArgs {
   ConvShape shape;
 };
 
-/// dx: for each input the sum of dy * weight over the outputs that used it; 0 if none did.
+/// dx: for each input the sum of dy * weight over the outputs that used it; 0 if none did. + bias
+/// [in], that of a transposed convolution; may be null.
 struct ConvDataArgs {
   DType dtype;
   const void* dy;
   const void* weight;
+  const void* bias;
   void* dx;
   ConvShape shape;
 };
