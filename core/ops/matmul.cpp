@@ -13,10 +13,39 @@ namespace braid {
 namespace ops {
 namespace {
 
+/// The batch dims that one launch covers: from the innermost outwards, as long as one stride of
+/// each operand steps through all of them.
+struct Batch {
+  Batch(const Tensor& a, const Tensor& b, const Shape& sizes) {
+    for (outer = a.dim() - 2; outer > 0; --outer) {
+      const int d = outer - 1;
+      const std::int64_t step_a = a.strides()[d], step_b = b.strides()[d];
+      if (sizes[d] == 1) continue;
+      if (n == 1) by_a = step_a, by_b = step_b;
+      else if (step_a != by_a * n || step_b != by_b * n) break;
+      n *= sizes[d];
+    }
+    for (int d = 0; d < outer; ++d) launches *= sizes[d];
+  }
+  int outer = 0;  // the dims before this one are not covered
+  std::int64_t n = 1, by_a = 0, by_b = 0, launches = 1;
+};
+
+// A GPU copies this much in the time that the start of a kernel takes: 2 microseconds at the 4.3
+// TB/s of an H200, read and written.
+constexpr std::int64_t kCopiedPerLaunch = 4 * 1024 * 1024;
+
 /// A tensor whose last two dims suit the kernel: one of them has stride 1. Copies it if necessary.
+/// On a GPU also if its batch dims need several launches, unless a copy takes longer than these:
+/// heads are such a batch, split off by view and transpose.
 struct Matrix {
   explicit Matrix(const Tensor& t) : held(t) {
-    if (!take()) {
+    const std::int64_t launches =
+        t.device().type() == DeviceType::cpu ? 1 : Batch(t, t, t.shape()).launches;
+    const bool copied =
+        launches > 1 &&
+        t.numel() / launches <= kCopiedPerLaunch / static_cast<std::int64_t>(size_of(t.dtype()));
+    if (copied || !take()) {
       held = t.contiguous();
       (void)take();
     }
@@ -90,17 +119,10 @@ Product::Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool
   args_.c = c_.id()->data();
   args_.bias = bias_.defined() ? bias_.id()->data() : nullptr;
   args_.sum_a = sum_a ? sum_a_.id()->data() : nullptr;
-  args_.batch = 1;
   args_.batch_c = args_.m * args_.n;
-  // From the innermost batch dim outwards: as long as one stride steps through all of them.
-  for (outer_ = r - 2; outer_ > 0; --outer_) {
-    const int d = outer_ - 1;
-    const std::int64_t n = c_.shape()[d], step_a = x_.strides()[d], step_b = y_.strides()[d];
-    if (n == 1) continue;
-    if (args_.batch == 1) args_.batch_a = step_a, args_.batch_b = step_b;
-    else if (step_a != args_.batch_a * args_.batch || step_b != args_.batch_b * args_.batch) break;
-    args_.batch *= n;
-  }
+  const Batch batch(x_, y_, c_.shape());
+  args_.batch = batch.n, args_.batch_a = batch.by_a, args_.batch_b = batch.by_b;
+  outer_ = batch.outer;
 }
 
 void Product::then(Epilogue epilogue, const Tensor& other) {

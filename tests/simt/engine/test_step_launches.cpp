@@ -142,6 +142,33 @@ TEST_CASE("launches: a layer and what follows it are one", "[nn]") {
   CHECK(text == "1 1 2 1 2 ");
 }
 
+TEST_CASE("launches: the product of heads is one, after copies of the strided operands",
+          "[matmul]") {
+  const std::string text = test::in_child(1, [] {
+    const DefaultDeviceGuard guard(Device("cuda:0"));
+    const auto heads = [] { return randn({5, 7, 3, 8}).transpose(1, 2); };  // [5, 3, 7, 8]
+    const Tensor q = heads(), k = heads().transpose(2, 3), v = randn({5, 3, 8, 2});
+    // more than 4 MiB for each of the 2 products, whose parts of k are added by a second launch
+    const Tensor large = randn({3, 2, 1, 500'000}).transpose(0, 1), w = randn({2, 3, 500'000, 1});
+    std::string counts;
+    for (const auto& [a, b] : std::vector<std::pair<Tensor, Tensor>>{{q, k}, {q, v}, {large, w}})
+      counts += launches([&, &x = a, &y = b] { (void)matmul(x, y); }) + " ";
+    return counts;
+  });
+  CHECK(text == "3 2 4 ");
+}
+
+TEST_CASE("launches: a transposed convolution of 16 bits adds its bias", "[conv]") {
+  const std::string text = test::in_child(1, [] {
+    const DefaultDeviceGuard guard(Device("cuda:0"));
+    const Tensor x = randn({2, 8, 5, 5}, {.dtype = DType::bfloat16}),
+                 weight = randn({8, 16, 3, 3}, {.dtype = DType::bfloat16}),
+                 bias = randn({16}, {.dtype = DType::bfloat16});
+    return launches([&] { (void)conv_transpose2d(x, weight, bias, {.stride = 2}); });
+  });
+  CHECK(text == "3");  // x to channels last, the weights to the order of the product, the product
+}
+
 TEST_CASE("launches: a step of a GPT of 12 layers", "[nn]") {
   if (!test::in_part(2)) return;
   constexpr std::int64_t rows = 64, width = 64, tokens = 50;
