@@ -9,8 +9,8 @@ set -uo pipefail
 steps=(card build conformance dependencies nccl tests sanitizer ladder)
 asked=(profile) # steps that run only if they are named
 # as table.py --list has them
-rows=(ceilings G1 G1s G2 G3 G4 G5 G5h G6 G6h G6s G7 G8 G8b G8c G9 conv tf32 embedding clip G12
-  G13 G14 G15 G16 gpt2 captured)
+rows=(ceilings G1 G1s G2 G3 G4 G5 G5h G6 G6h G6s G7 G8 G8b G8c G9 scores conv tf32 embedding clip
+  G12 G13 G14 G15 G16 gpt2 captured)
 usage() {
   cat <<TEXT
 usage: ./dev gpu [--dry-run] [--only NAME,...] [--out FOLDER] [--seconds N] [--no-compile]

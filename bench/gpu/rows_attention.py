@@ -1,4 +1,4 @@
-"""The rows of attention: G9. The bar is the column "must" of the table of goals."""
+"""The rows of attention: G9, whose bar is the column "must" of the table of goals, and scores."""
 
 from contenders import add_backends, add_package
 
@@ -87,3 +87,28 @@ def g9(t):
                     lambda us, flops=flops: f"  {flops / us / 1e6:.1f} TFLOP/s")
             name += ".backward"
             compare(t, name, *backward(t, name, operands), None)
+
+
+def scores(t):
+    """q kᵀ of heads that are split off by a view and a transpose, whose batch no stride steps
+    through. The goals have no bar for it. At the short length a product is less work than a launch
+    for each sample, at the long one more."""
+    for length in (7,) if t.dry else (64, 1024):
+        shape = (3, length, 2, 8) if t.dry else (32, length, 12, 64)
+        q, k = (t.library.normal(*shape, dtype=BF16) for _ in range(2))
+        name = f"scores.{length}"
+        work = t.library.work("scores", [q, k], dtype=BF16)
+        right = t.library.work("scores64", [q, k], dtype="float64").result()
+        if not t.table.check(name, t.library.error_of(work.result(), right), MOST):
+            continue
+        timers = {"braid": work.events}
+        if not t.peer.missing:
+            views = [t.peer.view(x) for x in (q, k)]
+
+            def multiply(views=views):
+                return views[0].transpose(1, 2) @ views[1].permute(0, 2, 3, 1)
+
+            if not t.table.check(name + ".torch", t.peer.distance(multiply(), right), MOST):
+                continue
+            timers["torch"] = t.peer.events(multiply)
+        t.table.ratio(name, t.clock.interleave(timers), "braid", ("torch",), None, t.peer.missing)

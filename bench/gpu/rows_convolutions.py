@@ -16,8 +16,11 @@ def cudnn(t, part, operands, pad):
     """Returns PyTorch's function for a part of the work, with channels last in memory."""
     torch = t.peer.torch
     last = torch.channels_last
-    x, w, dy = (t.peer.view(o).contiguous(memory_format=last) for o in operands)
+    x, w, dy = (t.peer.view(o).contiguous(memory_format=last) for o in operands[:3])
     convolve = torch.nn.functional.conv2d
+    if part == "transposed":
+        transposed, bias = torch.nn.functional.conv_transpose2d, t.peer.view(operands[3])
+        return lambda: transposed(dy, w, bias, padding=pad)
     if part == "forward":
         return lambda: convolve(x, w, padding=pad)
     # the gradient of one operand alone: the other needs none
@@ -27,28 +30,33 @@ def cudnn(t, part, operands, pad):
 
 
 def convolutions(t, prefix, dtype, most_of, wrap, around):
-    """Convolutions with padding, beside cuDNN: forward, dX and dW. most_of(k) is the largest error
-    of sums of k products; `wrap` gets Braid's work, `around` PyTorch's function and timer."""
+    """Convolutions with padding, beside cuDNN: forward, dX, dW, and the transposed convolution,
+    which is dX with a bias. most_of(k) is the largest error of sums of k products; `wrap` gets
+    Braid's work, `around` PyTorch's function and timer."""
     for n, into, side, out, kernel in ((2, 8, 5, 8, 3),) if t.dry else CONVOLUTIONS:
         x = t.library.normal(n, into, side, side, dtype=dtype)
         w = t.library.normal(out, into, kernel, kernel, scale=(into * kernel**2) ** -0.5,
                              dtype=dtype)
         dy = t.library.normal(n, out, side, side, dtype=dtype)
-        sums = {"forward": into * kernel**2, "dx": out * kernel**2, "dw": n * side**2}
+        bias = t.library.normal(into, dtype=dtype)
+        sums = {"forward": into * kernel**2, "dx": out * kernel**2, "dw": n * side**2,
+                "transposed": out * kernel**2 + 1}
         for part, k in sums.items():
             name = f"{prefix}.{into}x{side}x{out}x{kernel}" + f".{part}" * (part != "forward")
             kind = f"conv{kernel}" + f"_{part}" * (part != "forward")
-            operands = [x, w, dy] if part != "forward" else [x, w]
+            operands = {"forward": [x, w], "transposed": [dy, w, bias]}.get(part, [x, w, dy])
             work = wrap(t.library.work(kind, operands, dtype=dtype))
             right = t.library.work(kind + "64", operands, dtype="float64").result()
             if not t.table.check(name, t.library.error_of(work.result(), right), most_of(k)):
                 continue
             timers = {"braid": work.events}
             if not t.peer.missing:
-                run = cudnn(t, part, [x, w, dy], kernel // 2)
+                run = cudnn(t, part, [x, w, dy, bias], kernel // 2)
                 error = t.peer.distance(around(run)(), right)
-                # PyTorch on the CPU rounds parts of the sums of a dX in bfloat16
-                if not t.table.check(name + ".cudnn", error, (2 if t.dry else 1) * most_of(k)):
+                # PyTorch on the CPU rounds parts of the sums of a dX in bfloat16, and everywhere
+                # the result of a transposed convolution before it adds the bias
+                roundings = 2 if t.dry or part == "transposed" else 1
+                if not t.table.check(name + ".cudnn", error, roundings * most_of(k)):
                     continue
                 timers["cudnn"] = around(t.peer.events(run))
             series = t.clock.interleave(timers)

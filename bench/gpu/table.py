@@ -43,6 +43,7 @@ ROWS = {
     "G8b": rows_memory.g8b,
     "G8c": rows_memory.g8c,
     "G9": rows_attention.g9,
+    "scores": rows_attention.scores,
     "conv": rows_convolutions.conv,
     "tf32": rows_convolutions.tf32,
     "embedding": rows_one_pass.embedding,

@@ -22,6 +22,12 @@ Tensor attend(const Operands& t) {
   return braid::scaled_dot_product_attention(t[0], t[1], t[2], {}, 0, true);
 }
 
+/// The scores of heads as a user writes them without the fused attention: q and k [batch, length,
+/// heads, width].
+Tensor scores(const Operands& t) {
+  return braid::matmul(t[0].transpose(1, 2), t[1].permute({0, 2, 3, 1}));
+}
+
 /// Images as a network has them in memory: channels last.
 Tensor channels_last(const Tensor& x) {
   return x.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
@@ -29,17 +35,24 @@ Tensor channels_last(const Tensor& x) {
 template <int kPadding> Tensor convolve(const Operands& t) {
   return braid::conv2d(t[0], t[1], {}, {.padding = kPadding});
 }
-/// The operands are images, filters and, of a gradient, the incoming one. Filters stay as they are.
+template <int kPadding> Tensor convolve_transposed(const Operands& t) {
+  return braid::conv_transpose2d(t[0], t[1], t[2], {.padding = kPadding});
+}
+/// Images are arranged, which are the first operand and, of a gradient, the third. Filters and
+/// biases stay as they are.
 Sets arranged(const Sets& sets) {
   Sets there = sets;
   for (auto& t : there) {
     t[0] = channels_last(t[0]);
-    if (t.size() > 2) t[2] = channels_last(t[2]);
+    if (t.size() > 2 && t[2].dim() == 4) t[2] = channels_last(t[2]);
   }
   return there;
 }
 template <int kPadding> Work convolution(const Sets& sets) {
   return forward(arranged(sets), convolve<kPadding>);
+}
+template <int kPadding> Work transposed_convolution(const Sets& sets) {
+  return forward(arranged(sets), convolve_transposed<kPadding>);
 }
 /// dX (0) or dW (1) alone.
 template <int kPadding, std::size_t kOf> Work convolution_gradient(const Sets& sets) {
@@ -71,6 +84,7 @@ const Entry kLayers[] = {
      [](const Sets& s) { return gradients_of(s, Gradients::first, attend); }},
     {"attention_gradients", 4,
      [](const Sets& s) { return gradients_of(s, Gradients::all, attend); }},
+    {"scores", 2, [](const Sets& s) { return forward(s, scores); }},
     {"layer_norm", 3, [](const Sets& s) { return forward(s, normalize); }},
     {"rms_norm", 2, [](const Sets& s) { return forward(s, normalize_rms); }},
     {"layer_norm_gradient", 4,
@@ -89,6 +103,8 @@ const Entry kLayers[] = {
     {"conv1_dw", 3, convolution_gradient<0, 1>},
     {"conv3_dx", 3, convolution_gradient<1, 0>},
     {"conv3_dw", 3, convolution_gradient<1, 1>},
+    {"conv1_transposed", 3, transposed_convolution<0>},
+    {"conv3_transposed", 3, transposed_convolution<1>},
 };
 
 }  // namespace
