@@ -34,7 +34,7 @@ case $module in
     # kernel at all sizes with the best set.
     second=${sets[$((turn % (${#sets[@]} > 1 ? ${#sets[@]} - 1 : 1)))]}
     sets=$(printf '%s\n' sse avx2 avx512 | grep -vx "$best" | paste -sd'|')
-    left_out="^(kernels\\.every|nn|data|parallel|exchange)\\.($sets)\$"
+    left_out="^(kernels\\.every|core\\.members|nn|data|parallel|exchange)\\.($sets)\$"
     sets=$(printf '%s\n' sse avx2 avx512 | grep -vx -e "$best" -e "$second" | paste -sd'|')
     left_out+="|^(core|kernels)\\.($sets)\$"
     # Groups of 3 devices, of 2 or 8, and of one other number.

@@ -45,11 +45,11 @@ if ((everything)); then
   # The kernels run with both sets, the modules above them with one, and groups have 1, 2, 3 and 8
   # devices. The tests of what must not compile also match clang's messages.
   run_ctest asan -LE '^(slow|bench)$' \
-    -E '^((core|nn|data|parallel)\.avx512|parallel\.devices[4567])$'
+    -E '^((core(\.members)?|nn|data|parallel)\.avx512|parallel\.devices[4567])$'
 else
   export BRAID_TEST_PART=$((turn / 4 % 4))/4
   echo "NOTE: part $BRAID_TEST_PART of the table of ops and of the longest loops"
-  run_ctest asan -R "^($(IFS='|' && echo "${suites[*]}"))\\.generic\$"
+  run_ctest asan -R "^($(IFS='|' && echo "${suites[*]}"))(\\.members)?\\.generic\$"
   echo "NOTE: suites ${suites[*]}"
 fi
 
