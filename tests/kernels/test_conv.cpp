@@ -37,15 +37,20 @@ const std::vector<ConvShape> kShapes{
     {1, 8, 264, 1, {23, 23}, {23, 23}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
     {1, 264, 8, 1, {23, 23}, {23, 23}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
     {1, 64, 264, 1, {5, 5}, {3, 3}, {3, 3}, {1, 1}, {0, 0}, {1, 1}},
+    // y and dx in parts of k, with a bias for each group
+    {1, 128, 16, 2, {5, 5}, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {1, 16, 128, 2, {5, 5}, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
 };
 
 /// The operands of one problem, x, weight, the biases of y and of dx, dy, and the results of the
-/// three kernels.
+/// three kernels. biased: dx has a bias, as in a transposed convolution.
 struct Problem {
   ConvShape s;
+  bool biased;
   Buffer x, weight, bias, bias_of_dx, dy, y, dx, dw, db;
-  Problem(DType t, const ConvShape& shape)
+  Problem(DType t, const ConvShape& shape, bool biased_dx = true)
       : s(shape),
+        biased(biased_dx),
         x(t, s.n * s.in * s.in_size[0] * s.in_size[1]),
         weight(t, s.out * (s.in / s.groups) * s.kernel[0] * s.kernel[1]),
         bias(t, s.out),
@@ -62,8 +67,8 @@ struct Problem {
     const bool before = braid::cpu::use_library_gemm(library);
     for (Buffer* b : {&y, &dx, &dw, &db}) b->fill(kNaN);  // every element must be written
     kernels().conv({t, x.data(), weight.data(), bias.data(), y.data(), s}, stream());
-    kernels().conv_backward_data({t, dy.data(), weight.data(), bias_of_dx.data(), dx.data(), s},
-                                 stream());
+    const void* const plus = biased ? bias_of_dx.data() : nullptr;
+    kernels().conv_backward_data({t, dy.data(), weight.data(), plus, dx.data(), s}, stream());
     kernels().conv_backward_weight({t, x.data(), dy.data(), dw.data(), db.data(), s}, stream());
     (void)braid::cpu::use_library_gemm(before);
   }
@@ -110,7 +115,7 @@ struct Expected {
       : y(p.y.size()), dx(p.dx.size()), dw(p.dw.size()), db(p.db.size()) {
     const ConvShape& s = p.s;
     const std::int64_t in = s.in / s.groups, out = s.out / s.groups;
-    for (std::int64_t i = 0; i < p.dx.size(); ++i) dx.add(i, p.bias_of_dx[i % s.in]);
+    for (std::int64_t i = 0; p.biased && i < p.dx.size(); ++i) dx.add(i, p.bias_of_dx[i % s.in]);
     for (std::int64_t n = 0; n < s.n; ++n)
       for (std::int64_t h = 0; h < s.out_size[0]; ++h)
         for (std::int64_t w = 0; w < s.out_size[1]; ++w) {
@@ -148,7 +153,7 @@ TEST_CASE("conv: the three kernels against plain loops, by oneDNN and by our own
       const PrecisionGuard guard(precision);
       const bool narrow = t == DType::float16 || t == DType::bfloat16;
       if (narrow && !on_cuda()) continue;  // the CPU has kernels for float32 and float64
-      Problem problem(t, kShapes[i]);
+      Problem problem(t, kShapes[i], number % 2 == 0);
       const Expected expected(problem);
       for (const bool library : {true, false}) {
         if (library && (on_cuda() || t == DType::float64)) continue;
@@ -172,7 +177,7 @@ TEST_CASE("conv: sums of integers are exact, then rounded once", "[kernels][conv
       if (!braid::test::in_part(number++)) continue;
       if (size_of(t) == 2 && !on_cuda()) continue;  // the CPU has kernels for float32 and float64
       const PrecisionGuard guard(precision);
-      Problem problem(t, kShapes[i]);
+      Problem problem(t, kShapes[i], number % 2 == 0);
       std::int64_t k = 0;
       for (Buffer* b :
            {&problem.x, &problem.weight, &problem.bias, &problem.bias_of_dx, &problem.dy})

@@ -102,14 +102,14 @@ void launch_conv(const char* op, const ConvKernels<E>& kernels, const GemmArgs& 
   const Gather gather = gather_of(u);
   const bool columns = u.channels / u.groups % kWidest<T> == 0 &&
                        is_aligned<kWidest<T>>(static_cast<const T*>(u.images));
-  launch_parts<E>(args, plan, stream, [&](GemmParams<E> p) {
-    p.batch_bias = batch_bias;
+  const auto tiles = [&](const GemmParams<E>& p) {
     if (!columns || !(args.a == u.images ? p.packs_b : p.packs_a))
       launch_items<typename Tiles::Unaligned>(op, kernels.unaligned, p, stream, gather);
     else if (plan.tile == Tiles::kLarge)
       launch_items<typename Tiles::Large>(op, kernels.large, p, stream, gather);
     else launch_items<typename Tiles::Small>(op, kernels.small, p, stream, gather);
-  });
+  };
+  launch_parts<E>(args, plan, stream, tiles, batch_bias);
 }
 
 /// Calls f(the first image, how many) for the launches of a convolution.

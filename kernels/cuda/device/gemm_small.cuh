@@ -169,10 +169,13 @@ template <class E> void launch_linear_backward(const GemmPairArgs& args, Stream&
 }
 
 /// Queues a product in tiles, which tiles(params) queues, and the second pass if k is split.
+/// batch_bias: the distance between the biases of two products; 0 if they have one.
 template <class E, class F>
-void launch_parts(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F tiles) {
+void launch_parts(const GemmArgs& args, const GemmPlan& plan, Stream& stream, F tiles,
+                  std::int64_t batch_bias = 0) {
   using A = typename E::A;
   GemmParams<E> p = gemm_params<E>(args, plan);
+  p.batch_bias = batch_bias;
   if (plan.splits <= 1) return tiles(p);
   const std::int64_t elements = args.batch * args.m * args.n,
                      sums = args.sum_a != nullptr ? args.m : 0;

@@ -28,8 +28,8 @@ struct ConvArgs {
   ConvShape shape;
 };
 
-/// dx: for each input the sum of dy * weight over the outputs that used it; 0 if none did. + bias
-/// [in], that of a transposed convolution; may be null.
+/// dx: for each input the sum of dy * weight over the outputs that used it, 0 if none did (+ bias
+/// [in], which only a transposed convolution has; may be null).
 struct ConvDataArgs {
   DType dtype;
   const void* dy;
