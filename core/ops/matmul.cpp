@@ -31,24 +31,16 @@ struct Batch {
   std::int64_t n = 1, by_a = 0, by_b = 0, launches = 1;
 };
 
-// A GPU copies this much in the time that the start of a kernel takes: 2 microseconds at the 4.3
-// TB/s of an H200, read and written.
-constexpr std::int64_t kCopiedPerLaunch = 4 * 1024 * 1024;
-
 /// A tensor whose last two dims suit the kernel: one of them has stride 1. Copies it if necessary.
-/// On a GPU also if its batch dims need several launches, unless a copy takes longer than these:
-/// heads are such a batch, split off by view and transpose.
 struct Matrix {
   explicit Matrix(const Tensor& t) : held(t) {
-    const std::int64_t launches =
-        t.device().type() == DeviceType::cpu ? 1 : Batch(t, t, t.shape()).launches;
-    const bool copied =
-        launches > 1 &&
-        t.numel() / launches <= kCopiedPerLaunch / static_cast<std::int64_t>(size_of(t.dtype()));
-    if (copied || !take()) {
-      held = t.contiguous();
-      (void)take();
-    }
+    if (!take()) copy();
+  }
+  /// Makes it dense. The dim that has stride 1 keeps it.
+  void copy() {
+    const NoGrad guard;
+    held = transposed ? held.transpose(-2, -1).contiguous().transpose(-2, -1) : held.contiguous();
+    (void)take();
   }
   Tensor held;
   bool transposed = false;
@@ -72,6 +64,38 @@ struct Matrix {
     return false;
   }
 };
+
+// A GPU copies this much in the time that the start of a kernel takes: 2 microseconds at the 4.3
+// TB/s of an H200, read and written.
+constexpr std::int64_t kCopiedPerLaunch = 4 * 1024 * 1024;
+
+bool repeats(const Tensor& t) {
+  for (int d = 0; d < t.dim(); ++d)
+    if (t.strides()[d] == 0 && t.shape()[d] > 1) return true;
+  return false;
+}
+
+/// Makes the product c of x and y one launch: copies the operands whose batch dims no single stride
+/// steps through, such as heads that view and transpose have split off. Does nothing if the copies
+/// would take longer than the launches that they save, or if a copy of repeated elements would
+/// have more of them than c.
+void join_batch(Matrix& x, Matrix& y, const Tensor& c) {
+  const std::int64_t size = static_cast<std::int64_t>(size_of(c.dtype()));
+  std::int64_t saved = Batch(x.held, y.held, c.shape()).launches - 1, bytes = 0;
+  if (saved == 0) return;
+  Matrix* copied[2] = {};
+  for (Matrix* const m : {&x, &y}) {
+    const Tensor& t = m->held;
+    if (Batch(t, t, t.shape()).launches == 1) continue;
+    if (repeats(t) && t.numel() > c.numel()) return;
+    copied[m == &y] = m;
+    bytes += t.numel() * size;
+    --saved;
+  }
+  if (bytes > saved * kCopiedPerLaunch) return;
+  for (Matrix* const m : copied)
+    if (m != nullptr) m->copy();
+}
 
 Shape shape_of(const Tensor& a, bool ta, const Tensor& b, bool tb) {
   const int r = a.dim();
@@ -100,7 +124,8 @@ Product::Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool
   if (sum_a) sum_a_ = make_tensor({c_.shape()[0]}, a.dtype(), a.device());
   if (c_.numel() == 0) return;
   const int r = a.dim();
-  const Matrix x(a), y(b);
+  Matrix x(a), y(b);
+  if (c_.device().type() != DeviceType::cpu) join_batch(x, y, c_);
   x_ = x.held;
   y_ = y.held;
   if (bias.defined()) bias_ = bias.contiguous();
@@ -122,7 +147,7 @@ Product::Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool
   args_.batch_c = args_.m * args_.n;
   const Batch batch(x_, y_, c_.shape());
   args_.batch = batch.n, args_.batch_a = batch.by_a, args_.batch_b = batch.by_b;
-  outer_ = batch.outer;
+  outer_ = batch.outer, launches_ = batch.launches;
 }
 
 void Product::then(Epilogue epilogue, const Tensor& other) {
@@ -138,11 +163,9 @@ Tensor Product::result(const Shape& shape) const {
 
 void Product::launch() const {
   if (c_.numel() == 0) return;
-  std::int64_t outer = 1;
-  for (int d = 0; d < outer_; ++d) outer *= c_.shape()[d];
   const auto size = static_cast<std::int64_t>(size_of(args_.dtype));
   GemmArgs args = args_;
-  for (std::int64_t i = 0; i < outer; ++i) {
+  for (std::int64_t i = 0; i < launches_; ++i) {
     std::int64_t at_a = 0, at_b = 0, rest = i;
     for (int d = outer_ - 1; d >= 0; --d) {
       at_a += rest % c_.shape()[d] * x_.strides()[d];

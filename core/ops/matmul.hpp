@@ -34,7 +34,8 @@ class Product {
   const char* op_;
   Tensor c_, sum_a_, x_, y_, bias_, other_;
   GemmArgs args_{};
-  int outer_ = 0;  // the batch dims that launch loops over
+  int outer_ = 0;              // the batch dims that launch loops over
+  std::int64_t launches_ = 1;  // the product of their sizes
 };
 
 /// Computes a product. Not recorded.

@@ -146,16 +146,28 @@ TEST_CASE("launches: the product of heads is one, after copies of the strided op
           "[matmul]") {
   const std::string text = test::in_child(1, [] {
     const DefaultDeviceGuard guard(Device("cuda:0"));
-    const auto heads = [] { return randn({5, 7, 3, 8}).transpose(1, 2); };  // [5, 3, 7, 8]
-    const Tensor q = heads(), k = heads().transpose(2, 3), v = randn({5, 3, 8, 2});
-    // more than 4 MiB for each of the 2 products, whose parts of k are added by a second launch
-    const Tensor large = randn({3, 2, 1, 500'000}).transpose(0, 1), w = randn({2, 3, 500'000, 1});
+    const auto heads = [](std::int64_t n) { return randn({n, 9, 3, 8}).transpose(1, 2); };
+    const Tensor q = heads(5), k = heads(5).transpose(2, 3), v = randn({5, 3, 8, 2}),
+                 two = heads(2), w = randn({3, 8, 2}),
+                 large = randn({3, 4, 1, 500'000}).transpose(0, 1),
+                 right = randn({4, 3, 500'000, 1});
     std::string counts;
-    for (const auto& [a, b] : std::vector<std::pair<Tensor, Tensor>>{{q, k}, {q, v}, {large, w}})
-      counts += launches([&, &x = a, &y = b] { (void)matmul(x, y); }) + " ";
+    const auto count = [&](const Tensor& x, const Tensor& y) {
+      Tensor z;
+      counts += launches([&] { z = matmul(x, y); }) + " ";
+      const Tensor expected = matmul(x.cpu(), y.cpu());
+      if (!allclose(z.cpu(), expected, 1e-3, 1e-3)) counts += "differs ";
+    };
+    count(q, k);                      // two copies and a product
+    count(q, v);                      // one copy and a product
+    count(q, w);                      // w, once for each sample, is smaller than the result
+    count(q.narrow(2, 0, 7), w);      // and here larger, so there are 5 products
+    count(two, two.transpose(2, 3));  // 2 products are less than 2 copies and a product
+    // 4 products, whose parts of k are added by a second launch: the copy takes longer than these
+    count(large, right);
     return counts;
   });
-  CHECK(text == "3 2 4 ");
+  CHECK(text == "3 2 3 5 2 8 ");
 }
 
 TEST_CASE("launches: a transposed convolution of 16 bits adds its bias", "[conv]") {
