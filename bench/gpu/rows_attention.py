@@ -90,9 +90,9 @@ def g9(t):
 
 
 def scores(t):
-    """q kᵀ of heads that are split off by a view and a transpose, whose batch no stride steps
-    through. The goals have no bar for it. At the short length a product is less work than a launch
-    for each sample, at the long one more."""
+    """q kᵀ of heads that are split off by a view and a transpose, whose batch dims no single stride
+    steps through. The goals have no bar for it. Both copy the operands; at the short length the
+    launches count, at the long one the product."""
     for length in (7,) if t.dry else (64, 1024):
         shape = (3, length, 2, 8) if t.dry else (32, length, 12, 64)
         q, k = (t.library.normal(*shape, dtype=BF16) for _ in range(2))

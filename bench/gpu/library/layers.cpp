@@ -38,8 +38,7 @@ template <int kPadding> Tensor convolve(const Operands& t) {
 template <int kPadding> Tensor convolve_transposed(const Operands& t) {
   return braid::conv_transpose2d(t[0], t[1], t[2], {.padding = kPadding});
 }
-/// Images are arranged, which are the first operand and, of a gradient, the third. Filters and
-/// biases stay as they are.
+/// Arranges the images: the first operand, and the third of a gradient.
 Sets arranged(const Sets& sets) {
   Sets there = sets;
   for (auto& t : there) {
