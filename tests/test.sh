@@ -30,8 +30,8 @@ case $module in
       ! grep -q -w "${isa/512/512f}" /proc/cpuinfo || sets+=("$isa")
     done
     best=${sets[-1]}
-    # Core and kernels run with the best set and with another one, the other modules and every
-    # kernel at all sizes with the best set.
+    # Core and kernels run with the best set and with another one, the other modules, core's
+    # members and every kernel at all sizes with the best set.
     second=${sets[$((turn % (${#sets[@]} > 1 ? ${#sets[@]} - 1 : 1)))]}
     sets=$(printf '%s\n' sse avx2 avx512 | grep -vx "$best" | paste -sd'|')
     left_out="^(kernels\\.every|core\\.members|nn|data|parallel|exchange)\\.($sets)\$"

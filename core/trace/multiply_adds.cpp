@@ -3,8 +3,8 @@
 #include <braid/core/internal/kernel_args/gemm.hpp>
 #include <braid/core/internal/multiply_adds.hpp>
 
-// The formulas are here and not in the header, so that code that launches kernels does not depend
-// on the arguments of these.
+// The formulas are here and not in the header, so that a source that launches one kernel is not
+// compiled again when the arguments of another change.
 namespace braid {
 
 namespace {

@@ -13,7 +13,8 @@ modules=(${*:-core kernels nn data parallel})
 build coverage "${modules[@]/#/braid_tests_}"
 find build/coverage -name '*.gcda' -delete
 export BRAID_TEST_SEEDS=2
-run_ctest coverage -R "^($(IFS='|' && echo "${modules[*]}"))\.(every\.)?(generic|devices[38])\$"
+names=$(IFS='|' && echo "${modules[*]}")
+run_ctest coverage -R "^($names)\.((every|members)\.)?(generic|devices[38])\$"
 gcovr --root . --object-directory build/coverage --gcov-ignore-parse-errors \
   --filter '(core|kernels/cpu|kernels/include|nn|data|parallel)/' --exclude-unreachable-branches \
   --json-summary build/check/coverage.json >/dev/null

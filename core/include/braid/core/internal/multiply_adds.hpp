@@ -18,7 +18,7 @@ struct GemmPairArgs;
 [[nodiscard]] std::int64_t multiply_adds_of(const GemmArgs& args) noexcept;
 [[nodiscard]] std::int64_t multiply_adds_of(const GemmPairArgs& args) noexcept;
 [[nodiscard]] std::int64_t multiply_adds_of(const ConvArgs& args) noexcept;
-/// The forward of a transposed convolution.
+/// Of dx, which is also the forward of a transposed convolution.
 [[nodiscard]] std::int64_t multiply_adds_of(const ConvDataArgs& args) noexcept;
 /// Of sequences of several lengths as if all queries saw the most keys: the host does not know
 /// more.
