@@ -56,4 +56,20 @@ TEST_CASE("cuda conv: each kernel has a large, a small and an unaligned tile",
   CHECK(names(shape(8, 264, 23, 1), 1) ==
         "conv_forward any, conv_backward_data any, conv_backward_weight any");
 }
+
+TEST_CASE("cuda conv: dy may begin where x begins", "[cuda_kernels][conv]") {
+  NEEDS_DEVICE;
+  // the rows of dy, 8 bytes long, are no multiple of 16 bytes as those of x are
+  const ConvShape s{4, 8, 4, 1, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}};
+  Buffer x(DType::float16, 32), dw(DType::float16, 32);
+  for (std::int64_t i = 0; i < x.size(); ++i) x.put(i, static_cast<double>(i % 7 - 3));
+  kernels().conv_backward_weight({x.dtype(), x.data(), x.data(), dw.data(), nullptr, s}, stream());
+  stream().synchronize();
+  for (std::int64_t out = 0; out < 4; ++out)
+    for (std::int64_t in = 0; in < 8; ++in) {
+      double sum = 0;
+      for (std::int64_t n = 0; n < 4; ++n) sum += x[n * 4 + out] * x[n * 8 + in];
+      CHECK(dw[out * 8 + in] == sum);
+    }
+}
 #endif

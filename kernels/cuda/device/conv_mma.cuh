@@ -103,7 +103,7 @@ void launch_conv(const char* op, const ConvKernels<E>& kernels, const GemmArgs& 
   const bool columns = u.channels / u.groups % kWidest<T> == 0 &&
                        is_aligned<kWidest<T>>(static_cast<const T*>(u.images));
   const auto tiles = [&](const GemmParams<E>& p) {
-    if (!columns || !(args.a == u.images ? p.packs_b : p.packs_a))
+    if (!columns || !(args.ta ? p.packs_a : p.packs_b))  // dW, and only it, has the columns as b
       launch_items<typename Tiles::Unaligned>(op, kernels.unaligned, p, stream, gather);
     else if (plan.tile == Tiles::kLarge)
       launch_items<typename Tiles::Large>(op, kernels.large, p, stream, gather);
