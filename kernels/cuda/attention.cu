@@ -266,7 +266,7 @@ void queue_backward(const AttentionBackwardArgs& args, Stream& stream) {
       attention_backward_mma(args, d, stream);
     } else {
       const std::int64_t q_tiles = (f.queries + kSide - 1) / kSide,
-                         k_tiles = (f.keys + kSide - 1) / kSide;
+                         k_tiles = (most_keys(f) + kSide - 1) / kSide;
       if (rows > 0)
         run("attention_backward",
             one_length ? attention_backward_queries<E, false> : attention_backward_queries<E, true>,

@@ -1,4 +1,5 @@
 #include "cuda/attention_mma.hpp"
+#include "cuda/attention_starts.hpp"
 #include "cuda/device/attention_mma.cuh"
 #include "cuda/errors.hpp"
 
@@ -216,7 +217,7 @@ void attention_backward_mma(const AttentionBackwardArgs& args, const float* dots
     if constexpr (sizeof(typename E::T) == 2) {
       using T = typename E::T;
       const std::int64_t heads = f.batch * f.heads, q_tiles = (f.queries + 63) / 64,
-                         k_tiles = (f.keys + 63) / 64,
+                         k_tiles = (most_keys(f) + 63) / 64,
                          most = heads * (q_tiles > k_tiles ? q_tiles : k_tiles);
       if (most > INT32_MAX)
         fail_size("attention_backward", "fewer than 2^31 tiles of 64 rows", most);

@@ -5,6 +5,13 @@
 
 namespace braid::cuda {
 
+/// The most keys of a sequence that a grid has to cover. Of sequences of several lengths the host
+/// knows the caller's max_k, which may be far more than all rows, and the rows.
+[[nodiscard]] inline std::int64_t most_keys(const AttentionArgs& args) {
+  const AttentionSequences& of = args.sequences;
+  return of.q_starts == nullptr || args.keys < of.k_rows ? args.keys : of.k_rows;
+}
+
 /// Attention of sequences of several lengths whose starts fit: they rise from 0 to the number of
 /// rows at most. Those given may be any numbers, and the host cannot look at them without a wait.
 /// For the kernels that are queued during its lifetime.

@@ -210,6 +210,22 @@ TEST_CASE("varlen_attn: many short sequences, and none", "[attention][varlen]") 
   with(none, some, {0, 0, 0}, {0, 1, 3});
 }
 
+TEST_CASE("varlen_attn: max_k may be more than there are rows", "[attention][varlen]") {
+  for (const DType t : {DType::float32, DType::bfloat16}) {
+    const Sequences s{{5, 3}, {5, 3}};
+    Tensor first;
+    for (const std::int64_t max_k : {std::int64_t{5}, std::int64_t{1} << 30}) {
+      std::vector<Tensor> x = s.operands(t);
+      const Tensor y = varlen_attn(x[0], x[1], x[2], starts_of(s.q), starts_of(s.k), 5, max_k);
+      y.sum().backward();
+      const Tensor all = cat({y.detach().flatten(), x[0].grad().flatten(), x[1].grad().flatten(),
+                              x[2].grad().flatten()});
+      if (first.defined()) CHECK_SAME_BITS(all, first);
+      first = all;
+    }
+  }
+}
+
 TEST_CASE("varlen_attn: takes operands in any layout", "[attention][varlen]") {
   const Sequences s{{5, 3}, {5, 3}};
   const std::vector<Tensor> x = s.operands(DType::float32);
