@@ -38,9 +38,10 @@ struct NormView {
   double eps;
 };
 
-/// Returns dx, dweight and dbias, computed with recorded ops.
+/// Returns dx, dweight and dbias, computed with recorded ops. parameters: the shape of weight and
+/// bias.
 inline Grads composed_norm_backward(const Tensor& x, const Tensor& weight, const Tensor& dy,
-                                    const NormView& view, Needs needs) {
+                                    const NormView& view, const Shape& parameters, Needs needs) {
   const DType t = statistics_type(x.dtype());
   const Tensor v = x.to(t).reshape(view.shape), d = dy.to(t).reshape(view.shape);
   const Tensor away = view.center ? v - mean(v, view.dims, true) : v;
@@ -52,8 +53,8 @@ inline Grads composed_norm_backward(const Tensor& x, const Tensor& weight, const
     if (view.center) rest = rest + mean(g, view.dims, true);
     dx = ((g - rest) * rstd).reshape(x.shape()).to(x.dtype());
   }
-  if (needs[1]) dweight = sum_to(d * h, view.affine).reshape(weight.shape()).to(x.dtype());
-  if (needs[2]) dbias = sum_to(d, view.affine).flatten().to(x.dtype());
+  if (needs[1]) dweight = sum_to(d * h, view.affine).reshape(parameters).to(x.dtype());
+  if (needs[2]) dbias = sum_to(d, view.affine).reshape(parameters).to(x.dtype());
   return {dx, dweight, dbias};
 }
 

@@ -177,7 +177,7 @@ Tensor batch_norm(const Tensor& input, const RunningStatistics& running, const T
                   const Tensor saved = sx.get(), w = sw.get();
                   if (!needs_grad({saved, w, dy}))
                     return fused_backward(saved, w, mean, rstd, dy, c, needs);
-                  return composed_norm_backward(saved, w, dy, view_of(c, eps), needs);
+                  return composed_norm_backward(saved, w, dy, view_of(c, eps), {c.channels}, needs);
                 });
 }
 

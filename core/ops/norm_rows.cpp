@@ -67,7 +67,7 @@ Tensor norm_rows(const char* op, const Tensor& input, const Tensor& weight_in,
                                                  {r.groups, runs, 1},
                                                  center,
                                                  eps},
-                                                needs);
+                                                affine, needs);
                 });
 }
 

@@ -90,6 +90,14 @@ TEST_CASE("norm: the fused gradients are those of recorded ops", "[norm][gradien
   check_backward("layer_norm", layer, {cut(3, 2), cut(9000, 8200)}, {cut(9000, 8200)});
 }
 
+TEST_CASE("norm: recorded gradients have the shapes of weight and bias", "[norm][gradients]") {
+  const Tensor x = random_tensor({2, 3, 4}).requires_grad_(),
+               w = random_tensor({3, 4}).requires_grad_(),
+               b = random_tensor({3, 4}).requires_grad_();
+  for (const Tensor& g : grad(layer_norm(x, {3, 4}, w, b).sum(), {w, b}, false, true))
+    CHECK(g.shape() == Shape{3, 4});
+}
+
 TEST_CASE("norm: nothing to normalise", "[norm]") {
   for (const Shape& shape : {Shape{0, 4}, Shape{0, 4, 3}, Shape{2, 4, 0}}) {
     const Tensor x = braid::ones(shape, {.device = here()}).requires_grad_(),
