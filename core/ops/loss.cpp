@@ -70,7 +70,8 @@ Tensor cross_entropy_backward(const Tensor& x, const Rows& rows, const Tensor& d
             smoothing / classes);
     if (rows.weight.defined()) t = t * rows.weight;
     t = where(eq(labels, rows.ignore_index), number(0, g.dtype(), g.device()), t);
-    if (rows.total.defined()) t = t / rows.total.to(g.dtype());
+    const DType w = wide(g.dtype());  // 16 bits do not hold the number of many labels
+    if (rows.total.defined()) t = (t.to(w) / rows.total.to(w)).to(g.dtype());
     const Tensor s = sum(t, {1}, true);
     Tensor dlogits, ddy;
     if (needs[0])
@@ -270,7 +271,9 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels, const Nll
   }
   const RowLoss each = nll_each(log_probabilities, labels, options);
   if (options.reduction == Reduction::none) return each.loss.reshape(labels.shape());
-  return options.reduction == Reduction::sum ? sum(each.loss) : sum(each.loss) / sum(each.total);
+  if (options.reduction == Reduction::sum) return sum(each.loss);
+  const DType t = each.loss.dtype(), w = wide(t);  // the mean may be a number that the sum is not
+  return (sum(each.loss.to(w)) / sum(each.total.to(w))).to(t);
 }
 
 LossSum nll_loss(SumAndCount, const Tensor& log_probabilities, const Tensor& labels,

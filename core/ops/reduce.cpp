@@ -38,6 +38,9 @@ Tensor reduce(const char* op, ReduceOp kind, const Tensor& x, const Plan& plan, 
   return y;
 }
 
+/// In which counts and sums of 16-bit tensors are used: float16 has no 70,000, bfloat16 no 257.
+DType wide(DType t) { return size_of(t) == 2 ? DType::float32 : t; }
+
 DType sum_type(DType t) { return is_floating(t) ? t : DType::int64; }
 
 Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, const IntList& dims, bool keepdim) {
@@ -52,9 +55,10 @@ Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, const IntList& di
                  dims = Shape(dims.span())](const Tensor& dy) -> Grads {
                   const Tensor all = sx.get().detach(), best = sy.get().detach().reshape(kept);
                   // if the result is NaN, the NaNs share the gradient
-                  const Tensor chosen =
-                      where(ne(best, best), ne(all, all), eq(all, best)).to(dy.dtype());
-                  return {chosen * (dy.reshape(kept) / sum(chosen, dims, true))};
+                  const Tensor chosen = where(ne(best, best), ne(all, all), eq(all, best));
+                  const DType t = dy.dtype(), w = wide(t);
+                  const Tensor count = sum(chosen, dims, true).to(w);
+                  return {chosen.to(t) * (dy.reshape(kept).to(w) / count).to(t)};
                 });
 }
 
@@ -93,7 +97,8 @@ Tensor mean(const Tensor& x, const IntList& dims, bool keepdim) {
       "mean", {x}, y,
       [shape = x.shape(), kept = plan.kept_dims, count = plan.count](const Tensor& dy) -> Grads {
         // Divided, so that a dy of n gives exactly the gradient 1 / m for n m elements.
-        return {div(dy, static_cast<double>(count)).reshape(kept).expand(shape)};
+        const DType t = dy.dtype(), w = count > 256 ? wide(t) : t;
+        return {div(dy.to(w), static_cast<double>(count)).to(t).reshape(kept).expand(shape)};
       });
 }
 

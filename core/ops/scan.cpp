@@ -101,6 +101,9 @@ Tensor prod(const Tensor& x, const IntList& dims, bool keepdim) {
     const detail::Autocasted full(detail::Precision::full);
     return prod(full(x), dims, keepdim);
   }
+  // float32 holds the products of some of the elements, which the gradient is made of
+  if (is_floating(x.dtype()) && size_of(x.dtype()) == 2)
+    return prod(x.to(DType::float32), dims, keepdim).to(x.dtype());
   const ops::ReducedDims plan("prod", x, dims);
   const Shape shape = keepdim ? plan.kept_dims : plan.kept;
   if (plan.count == 0) return add(sum(x, dims, keepdim), 1);

@@ -57,6 +57,16 @@ TEST_CASE("cross_entropy: values and gradients at every size, type, device and n
                   cross_entropy(random_tensor({4, 3}), labels(4, 3), Reduction::mean));
 }
 
+TEST_CASE("losses: more labels than float16 can count", "[loss]") {
+  const Tensor x = full({70000, 2}, -10.75, {.dtype = DType::float16, .requires_grad = true}),
+               labels = zeros({70000}, {.dtype = DType::int64});
+  CHECK(nll_loss(x, labels).item<double>() == Approx(10.75));
+  CHECK(nll_loss(x, labels, {.ignore_index = -1}).dtype() == DType::float16);
+  const Tensor dx = grad(cross_entropy(x, labels), {x}, false, true)[0];
+  const Tensor again = grad((dx * tensor({1.0, -1.0}).to(DType::float16)).sum(), {x})[0];
+  CHECK(max(again).to(DType::float64).item<double>() == Approx(0.5 / 70000).epsilon(0.05));
+}
+
 TEST_CASE("cross_entropy: large logits do not overflow; empty batches", "[loss]") {
   const Tensor x = tensor({{1e4, 0.0}, {0.0, 1e4}}), a = tensor({0, 1}), b = tensor({1, 0}),
                none = zeros({0, 3}, {.requires_grad = true}),

@@ -188,6 +188,13 @@ TEST_CASE("reduce: gradients beyond the table", "[reduce][gradients]") {
   // Ties within one of several groups share the gradient evenly.
   const Tensor t = tensor({{1.0, 1.0, 0.0}, {2.0, 3.0, 3.0}}).requires_grad_();
   CHECK(list(grad(amax(t, {1}).sum(), {t})[0]) == List{0.5, 0.5, 0, 0, 0.5, 0.5});
+  // More elements than float16 can count.
+  const Tensor many = ones({70000}, {.dtype = DType::float16, .requires_grad = true});
+  for (const Tensor& y : {mean(many), amax(many)}) {
+    const Tensor dx = grad(y, {many})[0].to(DType::float64);
+    CHECK(min(dx).item<double>() == Approx(1.0 / 70000).epsilon(0.01));
+    CHECK(max(dx).item<double>() == Approx(1.0 / 70000).epsilon(0.01));
+  }
 }
 
 }  // namespace braid::test::on_device

@@ -65,6 +65,12 @@ TEST_CASE("scan: gradients of products are right at zeros", "[scan][gradients]")
     CHECK_GRAD([](const Tensor& t) { return cumprod(t, 0); }, x);
     CHECK_GRAD([](const Tensor& t) { return prod(t); }, x);
   }
+  // 300 * 300 is no float16, the gradients are.
+  const Tensor far =
+      tensor_of(Array({4}, List{300, 300, 0.01, 0.01}), DType::float16).requires_grad_();
+  const List dx = list(grad(prod(far), {far})[0].to(DType::float64));
+  CHECK(dx[0] == Approx(0.03).epsilon(0.01));
+  CHECK(dx[2] == Approx(900).epsilon(0.01));
   // Computed by hand: d(abc)/da = bc.
   CHECK(gradient_at([](T x) { return prod(x); }, {2, 0, 5}) == List{0, 10, 0});
 }
