@@ -66,9 +66,7 @@ double GradScaler::get_scale() const { return options_.enabled ? scale_.item<dou
 Tensor GradScaler::scale(const Tensor& loss) const {
   if (!options_.enabled) return loss;
   check_not_recorded();
-  if (size_of(loss.dtype()) > 2) return mul(loss, get_scale());
-  const Tensor scaled = mul(loss.to(DType::float32), get_scale());  // 65,536 is no float16
-  return loss.dim() == 0 ? scaled : scaled.to(loss.dtype());
+  return mul(loss, get_scale());
 }
 
 GradScaler::Seen* GradScaler::seen(const void* optimizer) noexcept {
