@@ -45,7 +45,7 @@ Tensor images(const Tensor& t) {
   return dense;
 }
 Tensor weights(const Tensor& t) {
-  if (t.dtype() == computed(t) && t.is_contiguous()) return t;
+  if (!t.defined() || (t.dtype() == computed(t) && t.is_contiguous())) return t;
   Tensor dense = make_tensor(t.shape(), computed(t), t.device());
   ops::copy_values(dense, t);
   return dense;
@@ -84,8 +84,7 @@ Tensor forward(const Conv& c, const Tensor& x, const Tensor& weight, const Tenso
   const DType dtype = computed(x);
   Tensor y = ops::make_channels_last(c.output(), dtype, x.device());
   if (y.numel() > 0) {
-    const Tensor from = images(x), by = weights(weight),
-                 plus = bias.defined() ? weights(bias) : Tensor();
+    const Tensor from = images(x), by = weights(weight), plus = weights(bias);
     launch(c.op, x.device(), &KernelTable::conv,
            ConvArgs{dtype, from.id()->data(), by.id()->data(),
                     plus.defined() ? plus.id()->data() : nullptr, y.id()->data(), c.shape});
@@ -107,8 +106,7 @@ Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight, cons
   const DType dtype = computed(dy);
   Tensor dx = ops::make_channels_last(c.input(), dtype, dy.device());
   if (dx.numel() > 0) {
-    const Tensor from = images(dy), by = weights(weight),
-                 plus = bias.defined() ? weights(bias) : Tensor();
+    const Tensor from = images(dy), by = weights(weight), plus = weights(bias);
     launch(c.op, dy.device(), &KernelTable::conv_backward_data,
            ConvDataArgs{dtype, from.id()->data(), by.id()->data(),
                         plus.defined() ? plus.id()->data() : nullptr, dx.id()->data(), c.shape});

@@ -5,6 +5,7 @@
 
 #include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/loss.hpp>
+#include <braid/core/internal/statistics_type.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/loss.hpp>
@@ -16,7 +17,6 @@
 namespace braid {
 namespace {
 
-[[nodiscard]] DType wide(DType t) { return size_of(t) == 2 ? DType::float32 : t; }
 [[nodiscard]] Tensor number(double value, DType dtype, Device device) {
   return ops::filled({}, value, dtype, device);
 }
@@ -70,7 +70,7 @@ Tensor cross_entropy_backward(const Tensor& x, const Rows& rows, const Tensor& d
             smoothing / classes);
     if (rows.weight.defined()) t = t * rows.weight;
     t = where(eq(labels, rows.ignore_index), number(0, g.dtype(), g.device()), t);
-    const DType w = wide(g.dtype());  // 16 bits do not hold the number of many labels
+    const DType w = statistics_type(g.dtype());  // 16 bits do not hold the number of many labels
     if (rows.total.defined()) t = (t.to(w) / rows.total.to(w)).to(g.dtype());
     const Tensor s = sum(t, {1}, true);
     Tensor dlogits, ddy;
@@ -95,12 +95,12 @@ RowLoss cross_entropy_rows(const Tensor& x, const Tensor& labels, const CrossEnt
   const std::int64_t count = x.shape()[0];
   Rows rows{labels,
             o.weight.defined() ? o.weight.detach().contiguous() : Tensor(),
-            make_tensor({count}, wide(x.dtype()), x.device()),
+            make_tensor({count}, statistics_type(x.dtype()), x.device()),
             {},
             o.label_smoothing,
             o.ignore_index};
   const Tensor total = wants_total || o.reduction == Reduction::mean
-                           ? make_tensor({}, wide(x.dtype()), x.device())
+                           ? make_tensor({}, statistics_type(x.dtype()), x.device())
                            : Tensor();
   Tensor loss = make_tensor({}, x.dtype(), x.device());
   if (o.reduction == Reduction::none) loss = make_tensor({count}, x.dtype(), x.device());
@@ -196,9 +196,9 @@ RowLoss cross_entropy_of(const Tensor& logits, const Tensor& target, const Cross
   if (is_floating(target.dtype()) && target.shape() == logits.shape()) {
     ops::check_dtype("cross_entropy", logits, target);
     const Tensor each = soft_rows(logits, target, o);
-    const Tensor total =
-        wants_total ? number(static_cast<double>(each.numel()), wide(each.dtype()), each.device())
-                    : Tensor();
+    const Tensor total = wants_total ? number(static_cast<double>(each.numel()),
+                                              statistics_type(each.dtype()), each.device())
+                                     : Tensor();
     if (o.reduction == Reduction::none) return {each.reshape(shape_of_labels(logits)), total};
     return {o.reduction == Reduction::mean ? mean(each) : sum(each), total};
   }
@@ -272,7 +272,8 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels, const Nll
   const RowLoss each = nll_each(log_probabilities, labels, options);
   if (options.reduction == Reduction::none) return each.loss.reshape(labels.shape());
   if (options.reduction == Reduction::sum) return sum(each.loss);
-  const DType t = each.loss.dtype(), w = wide(t);  // the mean may be a number that the sum is not
+  const DType t = each.loss.dtype(),
+              w = statistics_type(t);  // the mean may be a number that the sum is not
   return (sum(each.loss.to(w)) / sum(each.total.to(w))).to(t);
 }
 
@@ -283,7 +284,7 @@ LossSum nll_loss(SumAndCount, const Tensor& log_probabilities, const Tensor& lab
     return nll_loss(sum_and_count, full(log_probabilities), labels, options);
   }
   const RowLoss each = nll_each(log_probabilities, labels, options);
-  return {sum(each.loss), sum(each.total.to(wide(each.total.dtype())))};
+  return {sum(each.loss), sum(each.total.to(statistics_type(each.total.dtype())))};
 }
 
 Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
@@ -322,7 +323,7 @@ LossSum mse_loss(SumAndCount, const Tensor& a, const Tensor& b) {
     return mse_loss(sum_and_count, full(a), full(b));
   }
   Tensor loss = mse_loss(a, b, Reduction::sum);
-  return {loss, number(static_cast<double>(a.numel()), wide(a.dtype()), a.device())};
+  return {loss, number(static_cast<double>(a.numel()), statistics_type(a.dtype()), a.device())};
 }
 
 BRAID_FIELDS_DEFINED(LossSum, sum, count)

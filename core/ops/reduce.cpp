@@ -2,6 +2,7 @@
 
 #include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/reduce.hpp>
+#include <braid/core/internal/statistics_type.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
 #include "common.hpp"
@@ -38,9 +39,6 @@ Tensor reduce(const char* op, ReduceOp kind, const Tensor& x, const Plan& plan, 
   return y;
 }
 
-/// In which counts and sums of 16-bit tensors are used: float16 has no 70,000, bfloat16 no 257.
-DType wide(DType t) { return size_of(t) == 2 ? DType::float32 : t; }
-
 DType sum_type(DType t) { return is_floating(t) ? t : DType::int64; }
 
 Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, const IntList& dims, bool keepdim) {
@@ -56,7 +54,7 @@ Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, const IntList& di
                   const Tensor all = sx.get().detach(), best = sy.get().detach().reshape(kept);
                   // if the result is NaN, the NaNs share the gradient
                   const Tensor chosen = where(ne(best, best), ne(all, all), eq(all, best));
-                  const DType t = dy.dtype(), w = wide(t);
+                  const DType t = dy.dtype(), w = statistics_type(t);  // float16 has no 70,000
                   const Tensor count = sum(chosen, dims, true).to(w);
                   return {chosen.to(t) * (dy.reshape(kept).to(w) / count).to(t)};
                 });
@@ -97,7 +95,7 @@ Tensor mean(const Tensor& x, const IntList& dims, bool keepdim) {
       "mean", {x}, y,
       [shape = x.shape(), kept = plan.kept_dims, count = plan.count](const Tensor& dy) -> Grads {
         // Divided, so that a dy of n gives exactly the gradient 1 / m for n m elements.
-        const DType t = dy.dtype(), w = count > 256 ? wide(t) : t;
+        const DType t = dy.dtype(), w = count > 256 ? statistics_type(t) : t;
         return {div(dy.to(w), static_cast<double>(count)).to(t).reshape(kept).expand(shape)};
       });
 }

@@ -9,6 +9,7 @@
 #include <braid/core/ops/reduce.hpp>
 
 #include "common.hpp"
+#include "map.hpp"
 
 namespace braid {
 namespace {
@@ -101,9 +102,6 @@ Tensor prod(const Tensor& x, const IntList& dims, bool keepdim) {
     const detail::Autocasted full(detail::Precision::full);
     return prod(full(x), dims, keepdim);
   }
-  // float32 holds the products of some of the elements, which the gradient is made of
-  if (is_floating(x.dtype()) && size_of(x.dtype()) == 2)
-    return prod(x.to(DType::float32), dims, keepdim).to(x.dtype());
   const ops::ReducedDims plan("prod", x, dims);
   const Shape shape = keepdim ? plan.kept_dims : plan.kept;
   if (plan.count == 0) return add(sum(x, dims, keepdim), 1);
@@ -114,8 +112,11 @@ Tensor prod(const Tensor& x, const IntList& dims, bool keepdim) {
   for (int d = 0; d < x.dim(); ++d)
     if (plan.over[d]) order.push_back(d);
   flat.push_back(plan.count);  // at least one dim is reduced, so the rank is not too large
-  const Tensor rows = x.permute(order).reshape(flat);
-  return cumprod(rows, -1).select(-1, plan.count - 1).clone().reshape(shape);
+  // 16 bits need not hold the products of some of the elements, which the gradient is made of
+  return ops::rounded_once(x.dtype(), [&](DType t) {
+    const Tensor rows = x.permute(order).reshape(flat).to(t);
+    return cumprod(rows, -1).select(-1, plan.count - 1).clone().reshape(shape);
+  });
 }
 
 }  // namespace braid
