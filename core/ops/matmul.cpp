@@ -75,26 +75,24 @@ bool repeats(const Tensor& t) {
   return false;
 }
 
-/// Makes the product c of x and y one launch: copies the operands whose batch dims no single stride
-/// steps through, such as heads that view and transpose have split off. Does nothing if the copies
-/// would take longer than the launches that they save, or if a copy of repeated elements would
-/// have more of them than c.
-void join_batch(Matrix& x, Matrix& y, const Tensor& c) {
-  const std::int64_t size = static_cast<std::int64_t>(size_of(c.dtype()));
-  std::int64_t saved = Batch(x.held, y.held, c.shape()).launches - 1, bytes = 0;
-  if (saved == 0) return;
-  Matrix* copied[2] = {};
+/// Makes the product c of x and y, which takes several launches, one launch: copies the operands
+/// whose batch dims no single stride steps through, such as heads that view and transpose have
+/// split off. Does nothing if the copies would take longer than the launches that they save, or if
+/// a copy of repeated elements would have more of them than c.
+void join_batch(Matrix& x, Matrix& y, const Tensor& c, std::int64_t launches) {
+  Matrix* copied[2];
+  int count = 0;
+  std::int64_t elements = 0;
   for (Matrix* const m : {&x, &y}) {
     const Tensor& t = m->held;
     if (Batch(t, t, t.shape()).launches == 1) continue;
     if (repeats(t) && t.numel() > c.numel()) return;
-    copied[m == &y] = m;
-    bytes += t.numel() * size;
-    --saved;
+    copied[count++] = m;
+    elements += t.numel();
   }
-  if (bytes > saved * kCopiedPerLaunch) return;
-  for (Matrix* const m : copied)
-    if (m != nullptr) m->copy();
+  const std::int64_t bytes = elements * static_cast<std::int64_t>(size_of(c.dtype()));
+  if (bytes > (launches - 1 - count) * kCopiedPerLaunch) return;
+  for (int i = 0; i < count; ++i) copied[i]->copy();
 }
 
 Shape shape_of(const Tensor& a, bool ta, const Tensor& b, bool tb) {
@@ -125,7 +123,11 @@ Product::Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool
   if (c_.numel() == 0) return;
   const int r = a.dim();
   Matrix x(a), y(b);
-  if (c_.device().type() != DeviceType::cpu) join_batch(x, y, c_);
+  Batch batch(x.held, y.held, c_.shape());
+  if (batch.launches > 1 && c_.device().type() != DeviceType::cpu) {
+    join_batch(x, y, c_, batch.launches);
+    batch = Batch(x.held, y.held, c_.shape());
+  }
   x_ = x.held;
   y_ = y.held;
   if (bias.defined()) bias_ = bias.contiguous();
@@ -145,7 +147,6 @@ Product::Product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool
   args_.bias = bias_.defined() ? bias_.id()->data() : nullptr;
   args_.sum_a = sum_a ? sum_a_.id()->data() : nullptr;
   args_.batch_c = args_.m * args_.n;
-  const Batch batch(x_, y_, c_.shape());
   args_.batch = batch.n, args_.batch_a = batch.by_a, args_.batch_b = batch.by_b;
   outer_ = batch.outer, launches_ = batch.launches;
 }
