@@ -143,6 +143,13 @@ TEST_CASE("streams: each has counters for its long reductions", "[streams]") {
     current_stream(device).wait_for(*b);
     for (const Tensor& sum : sums) CHECK(sum.item<std::int64_t>() == right);
   }
+  // streams that end while they work: the next one has the counters, and nothing else orders them
+  synchronize(device);
+  for (int i = 0; i < 4; ++i) {
+    const StreamGuard guard(make_stream(device));
+    (void)x.sum();  // a result would keep its stream
+  }
+  CHECK(x.sum().item<std::int64_t>() == right);
   // two threads whose first reductions are on one stream
   const std::shared_ptr<Stream> shared = make_stream(device);
   shared->wait_for(current_stream(device));
