@@ -108,9 +108,57 @@ constexpr unsigned accepted_by(BinaryOp op) {
   }
 }
 
+/// out = f of 16-bit elements and of a number, which stays a float, because their dtype may not hold
+/// it.
+template <class E, class F> struct MapNumber {
+  using T = typename E::T;
+  static constexpr int kOperands = 3, kPack = pack_size<T>();
+  struct WithNumber {
+    F f;
+    float number;
+    bool first;
+    BRAID_DEVICE float operator()(float x) const {
+      return f(first ? number : x, first ? x : number);
+    }
+  };
+  T* out;
+  const T* x;
+  WithNumber f;
+  [[nodiscard]] int head() const { return common_head<kPack>(out, x); }
+  BRAID_DEVICE void element(const Offsets<3>& o) const {
+    out[o.at[0]] = E::store(f(E::load(x[f.first ? o.at[2] : o.at[1]])));
+  }
+  BRAID_DEVICE void pack(std::int64_t i) const {
+    store_pack(out + i, map_pack<E, E>(f, load_pack<kPack>(x + i)));
+  }
+};
+
+/// Returns false, and queues nothing, for two tensors and for an op that rounds the number.
+template <class E> bool with_number(const BinaryArgs& args, Stream& stream) {
+  using T = typename E::T;
+  const bool first = args.a == nullptr;
+  if ((!first && args.b != nullptr) || !keeps_scalar(args.op)) return false;
+  const auto launch = [&]<class F>(F f) {
+    map("binary",
+        MapNumber<E, F>{static_cast<T*>(args.out),
+                        static_cast<const T*>(first ? args.b : args.a),
+                        {f, static_cast<float>(args.scalar), first}},
+        args.loop, stream);
+    return true;
+  };
+  const auto alpha = static_cast<float>(args.alpha);
+  if (args.op == BinaryOp::add) return launch(AddScaled<E, false>{alpha});
+  if (args.op == BinaryOp::sub) return launch(AddScaled<E, true>{alpha});
+  if (args.op == BinaryOp::mul) return launch(Multiply<E>{});
+  return launch(Divide<E>{});
+}
+
 template <class E> void binary_of(const BinaryArgs& args, Stream& stream) {
   using T = typename E::T;
   using A = typename E::A;
+  if constexpr (E::kFloating && sizeof(T) == 2) {
+    if (with_number<E>(args, stream)) return;
+  }
   const T scalar = E::from_double(args.scalar);
   const Operand<E> a{static_cast<const T*>(args.a), scalar},
       b{static_cast<const T*>(args.b), scalar};

@@ -82,6 +82,36 @@ void scaled_kernel(void* out, const Inputs& in, std::int64_t n, const void* para
                 [factor](V a, V b) { return apply<E, op>(a, apply<E, BinaryOp::mul>(factor, b)); });
 }
 
+/// A number beside 16-bit elements stays a float, because their dtype may not hold it. The other
+/// operand is the elements.
+struct Number {
+  float value, alpha;
+  bool first;
+};
+template <class E, BinaryOp op>
+void number_kernel(void* out, const Inputs& in, std::int64_t n, const void* parameters) {
+  const Number number = *static_cast<const Number*>(parameters);
+  const VF value = splat<VF>(number.value), alpha = splat<VF>(number.alpha);
+  const auto result = [alpha](VF a, VF b) {
+    constexpr bool scaled = op == BinaryOp::add || op == BinaryOp::sub;
+    return apply<E, op>(a, scaled ? alpha * b : b);
+  };
+  const int elements = number.first ? 1 : 0;
+  Inputs one;
+  one.p[0] = in.p[elements];
+  one.step[0] = in.step[elements];
+  if (number.first) map_one<E, E>(out, one, n, [&](VF x) { return result(value, x); });
+  else map_one<E, E>(out, one, n, [&](VF x) { return result(x, value); });
+}
+template <class E> MapKernel number_kernel_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::add: return &number_kernel<E, BinaryOp::add>;
+    case BinaryOp::sub: return &number_kernel<E, BinaryOp::sub>;
+    case BinaryOp::mul: return &number_kernel<E, BinaryOp::mul>;
+    default: return &number_kernel<E, BinaryOp::div>;
+  }
+}
+
 /// Truncating integer division. The divisors were checked before. The most negative number divided
 /// by -1 wraps to itself.
 template <class E>
@@ -291,7 +321,7 @@ void binary(const BinaryArgs& args, Stream& stream) {
   if (args.loop.n <= 0) return;
   const bool scaled = args.alpha != 1.0 && (args.op == BinaryOp::add || args.op == BinaryOp::sub);
   const bool function = is_function(args.op);
-  const MapKernel kernel = function ? nullptr : with_element(args.dtype, [&]<class E>() {
+  MapKernel kernel = function ? nullptr : with_element(args.dtype, [&]<class E>() {
     return find_kernel<E>(args.op, scaled);
   });
   if (kernel == nullptr && !function) {
@@ -307,7 +337,7 @@ void binary(const BinaryArgs& args, Stream& stream) {
     fail_dtype("binary", "an integer dtype", args.dtype);
   if (function && args.dtype == DType::bool_) fail_dtype("binary", "numbers", args.dtype);
 
-  // A missing operand is `scalar`, rounded to the dtype.
+  // A missing operand is `scalar`, here rounded to the dtype.
   std::uint64_t scalar = 0;
   if (args.a == nullptr || args.b == nullptr) {
     with_element(args.dtype, [&]<class E>() {
@@ -325,8 +355,17 @@ void binary(const BinaryArgs& args, Stream& stream) {
   }
   if (function) return binary_function(args, &scalar, stream);
   const int bytes = element_bytes(args.dtype);
+  const Number number{.value = static_cast<float>(args.scalar),
+                      .alpha = static_cast<float>(args.alpha),
+                      .first = args.a == nullptr};
+  const void* parameters = &args.alpha;
+  if (bytes == 2 && (args.a == nullptr || args.b == nullptr) && keeps_scalar(args.op)) {
+    kernel = args.dtype == DType::float16 ? number_kernel_of<F16>(args.op)
+                                          : number_kernel_of<BF16>(args.op);
+    parameters = &number;
+  }
   run_map(Map{.kernel = kernel,
-              .parameters = &args.alpha,
+              .parameters = parameters,
               .loop = args.loop,
               .out = args.out,
               .out_bytes = is_comparison(args.op) ? 1 : bytes,

@@ -36,6 +36,10 @@ enum class BinaryOp : std::uint8_t {
 #include <braid/core/internal/binary.def>
 };
 [[nodiscard]] constexpr bool is_comparison(BinaryOp op) noexcept { return op >= BinaryOp::eq; }
+/// The ops that compute with a number as it is. A 16-bit dtype may not hold it: x / 70000.
+[[nodiscard]] constexpr bool keeps_scalar(BinaryOp op) noexcept {
+  return op == BinaryOp::add || op == BinaryOp::sub || op == BinaryOp::mul || op == BinaryOp::div;
+}
 /// The less common ops, which share kernels. Not for bool.
 [[nodiscard]] constexpr bool is_function(BinaryOp op) noexcept {
   return op >= BinaryOp::pow && op < BinaryOp::eq;
@@ -70,9 +74,9 @@ enum class BinaryOp : std::uint8_t {
 }
 
 /// out = a op b. a and b have `dtype`, and so has out, except for comparisons, where it is bool.
-/// Where a or b is null, `scalar` is used (first rounded to dtype). add and sub:
-/// out = a ± alpha * b (alpha 1 costs nothing). maximum and minimum propagate NaN. out may be a or
-/// b (same strides). Operands of the loop: 1 = a, 2 = b.
+/// Where a or b is null, `scalar` is used: in the type of the computation for keeps_scalar(op), else
+/// first rounded to dtype. add and sub: out = a ± alpha * b (alpha 1 costs nothing). maximum and
+/// minimum propagate NaN. out may be a or b (same strides). Operands of the loop: 1 = a, 2 = b.
 struct BinaryArgs {
   BinaryOp op;
   DType dtype;
