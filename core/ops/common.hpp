@@ -4,6 +4,7 @@
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
 #include <braid/core/internal/kernel_args/loop.hpp>
+#include <braid/core/internal/own_elements.hpp>
 #include <braid/core/tensor.hpp>
 
 namespace braid::ops {
@@ -70,12 +71,8 @@ void scatter_values(const char* op, const Tensor& y, int d, const Tensor& index,
   return is_floating(x.dtype()) ? x : x.to(DType::float32);
 }
 
-/// Returns false if several elements share one location in memory: for an expanded tensor, and for
-/// a view whose strides overlap.
-[[nodiscard]] bool has_own_elements(const Shape& shape, const Shape& strides) noexcept;
-[[nodiscard]] inline bool has_own_elements(const TensorImpl& t) noexcept {
-  return t.contiguous || t.numel < 2 || has_own_elements(t.shape, t.strides);
-}
+/// The dtype represents each whole number from 0 to this one, which is not included.
+[[nodiscard]] std::int64_t exact_below(DType dtype) noexcept;
 
 /// Returns a whole number as an element of an integer type. A number out of range wraps around.
 [[nodiscard]] std::int64_t wrapped(const Scalar& value, DType dtype) noexcept;

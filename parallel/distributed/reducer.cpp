@@ -6,6 +6,7 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/own_elements.hpp>
 #include <braid/core/ops/create.hpp>
 
 #include "distributed/exchange.hpp"
@@ -245,6 +246,7 @@ void Reducer::finish() {
   const std::lock_guard lock(mutex_);
   const NoGrad guard;
   std::vector<std::string> complaints;
+  bool voted = false;
   try {
     for (std::size_t k = 0; options_.static_graph && k < parameters_.size(); ++k)
       if (!graph_known_ || late_[k]) {
@@ -253,7 +255,8 @@ void Reducer::finish() {
       }
     // All memory is allocated before the vote.
     for (std::size_t k = 0; !options_.views && k < parameters_.size(); ++k) {
-      if (parameters_[k].grad().defined()) continue;
+      const Tensor old = parameters_[k].grad();
+      if (old.defined() && ops::has_own_elements(*old.id())) continue;
       Tensor& mine = received_[k];
       const bool free = mine.defined() && mine.id()->references() == 1 &&
                         mine.storage()->references() == 1 && mine.is_contiguous() && mine.is_leaf();
@@ -261,6 +264,7 @@ void Reducer::finish() {
                        : make_tensor(parameters_[k].shape(), parameters_[k].dtype(),
                                      parameters_[k].device());
     }
+    voted = true;
     complaints = end_iteration(complaint_);
     if (!complaints.empty()) throw_complaints(complaints);
     for (std::size_t k = 0; k < parameters_.size(); ++k) {
@@ -270,7 +274,8 @@ void Reducer::finish() {
       if (fresh_[k].defined()) fresh_[k].copy_(view(k));
     }
   } catch (...) {
-    end();
+    if (voted) end();
+    else fail_locked(std::current_exception());  // the other ranks wait for the vote
     throw;
   }
 }

@@ -4,6 +4,7 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/internal/backend.hpp>
+#include <braid/core/internal/gradient_sink.hpp>
 #include <braid/core/stream.hpp>
 #include <braid/core/trace.hpp>
 #include <braid/parallel/communicator.hpp>
@@ -289,14 +290,17 @@ std::vector<std::vector<Tensor>> broadcast_tensors(std::span<const Tensor> tenso
   for (const Bucket& bucket : buckets_for(tensors, which, how.bucket_bytes)) {
     const bool leaves = std::all_of(bucket.tensors.begin(), bucket.tensors.end(),
                                     [&](std::size_t k) { return tensors[k].is_leaf(); });
+    const bool at_end =
+        leaves && std::none_of(bucket.tensors.begin(), bucket.tensors.end(),
+                               [&](std::size_t k) { return gradient_sink(tensors[k]); });
     autograd::Node& node = record_copies(
         tensors, bucket.tensors, copies, devices[0],
-        [group, leaves, fixed = how.fixed, take = how.take,
+        [group, at_end, fixed = how.fixed, take = how.take,
          of = originals(bucket.tensors)](std::span<const Tensor> dys) {
           if (take && take(of, dys, group)) return Grads(std::vector<Tensor>(of.size()));
-          // After a leaf comes only the end of backward. A gradient of the
-          // sum, or another node, needs the sum in stream order.
-          return Grads(leaves && !grad_enabled() ? reduce_asynchronously(dys, group, fixed)
+          // After a leaf comes only the end of backward. A gradient of the sum, another node or
+          // what takes a leaf's gradient during backward needs the sum in stream order.
+          return Grads(at_end && !grad_enabled() ? reduce_asynchronously(dys, group, fixed)
                                                  : reduce_tensors(dys, group, fixed));
         });
     if (leaves) node.prioritize();

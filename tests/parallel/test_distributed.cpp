@@ -71,9 +71,9 @@ TEST_CASE("distributed: D7 parity with one process, over all ways to reduce", "[
 }
 
 TEST_CASE("distributed: D1 a rank with several devices reduces once", "[distributed]") {
-  if (device_count() < 4) return;
+  if (device_count() < 2) return;
   const std::vector<Tensor> want = train_alone(4, 24);
-  const Results results = train_together(2, 4, 24, {}, 2);
+  const Results results = train_together(device_count() < 4 ? 1 : 2, 4, 24, {}, 2);
   results.check_equal();
   check_close(results[0], want, kParity);
 }

@@ -158,6 +158,57 @@ TEST_CASE("distributed: a hook that fails on one rank fails on all",
   }
 }
 
+TEST_CASE("distributed: an allocation that fails on one rank fails on all",
+          "[distributed][errors]") {
+  if (device_count() < 2) return;
+  // each rank alone uses its device
+  for (const bool unused : {false, true}) {
+    INFO("unused " << unused);
+    int failed = 0;
+    on_world(2, [&](const Ranks& ranks) {
+      const Model model(on(ranks), ranks, {.find_unused_parameters = unused});
+      const Tensor x = row_of(ranks);
+      for (std::uint64_t k = 0; k < 30; ++k) {
+        // with a gradient to start with: nothing is allocated before the ranks vote
+        const Tensor y = model(x, !unused).sum(), dy = ones_like(y);
+        ranks->barrier();
+        if (ranks->rank() == 1) fail_allocation(ranks->device(), k);
+        const std::string text = text_of([&] { y.backward(dy); });
+        if (ranks->rank() == 1) fail_allocation(ranks->device(), 0);
+        Tensor count = full({1}, text.empty() ? 0.0 : 1.0).to(ranks->device());
+        ranks->all_reduce(count);
+        expect(count.item<double>() != 1, str("both ranks, or none, got ", text, " at ", k));
+        if (text.empty() && !unused)
+          expect(gradient_of(model) == 1.5, str("1.5, got ", gradient_of(model)));
+        if (!text.empty() && ranks->rank() == 0) {
+          expect_text(text, "rank 1");
+          ++failed;
+        }
+        for (const Tensor& p : parameters(model)) p.set_grad({});
+      }
+    });
+    CHECK(failed > 1);
+  }
+}
+
+TEST_CASE("distributed: onto gradients whose elements share memory", "[distributed]") {
+  on_world(2, [](const Ranks& ranks) {
+    const DistributedDataParallel model(placed_on(seeded<Mlp>(), ranks->device()), ranks);
+    const Tensor x = inputs(4, 1).to(ranks->device());
+    std::vector<Tensor> sums[2];
+    for (const bool shared : {false, true}) {
+      for (const Tensor& p : parameters(model)) {
+        const Tensor old = full({}, 2.0, {.device = p.device()}).expand(p.shape());
+        p.set_grad(shared ? old : old.clone());
+      }
+      model(x).sum().backward();
+      for (const Tensor& p : parameters(model)) sums[shared ? 1 : 0].push_back(p.grad().clone());
+    }
+    for (std::size_t i = 0; i < sums[0].size(); ++i)
+      expect(equal(sums[0][i], sums[1][i]), "the same sums");
+  });
+}
+
 TEST_CASE("distributed: PowerSGD begins after the buckets have been rebuilt",
           "[distributed][errors]") {
   CHECK_THROWS_TEXT(ArgumentError, "PowerSgd: expected start_powerSGD_iter >= 2*",
