@@ -115,6 +115,7 @@ void set_gradient_sink(const Tensor& t, const std::shared_ptr<GradientSink>& sin
   }
   std::swap(detail::table().sinks[t.id()], of);
   t.id()->hooked = true;
+  detail::StepCapture::hook_removed();  // a replay would not call the sink
 }
 
 std::shared_ptr<GradientSink> gradient_sink(const Tensor& t) {

@@ -178,6 +178,7 @@ std::unique_ptr<StepCapture> StepCapture::record(Device device, const std::funct
 }
 
 void StepCapture::run() {
+  tell_gradients(current_stream(device_));
   recorder_->launch(current_stream(device_));
   state_ = State::ran;
   for (auto& [impl, gradient] : gradients_)
@@ -211,6 +212,8 @@ void StepCapture::finish() {
   for (auto& [impl, gradient] : gradients_) {
     gradient.last = impl->grad;
     gradient.made = gradient.last && !used_.contains(gradient.last->storage.get());
+    gradient.handles = gradient.last ? gradient.last->references() : 0;
+    gradient.memory = impl->storage.get();
   }
   made_.clear();
   slices_.clear();
@@ -257,6 +260,8 @@ const char* StepCapture::changed() const {
     if (impl->references() == 1) return "a tensor that the step uses";  // the program has none
     if (gradient.read && impl->grad != gradient.first) return "a gradient";
     if (impl->requires_grad != gradient.required) return "what requires a gradient";
+    if (impl->storage.get() != gradient.memory) return "a tensor that the step uses";
+    if (is_kept(*impl, gradient)) return "a gradient that the program holds beside its leaf";
   }
   if (!all_used_elsewhere()) return "a tensor that the step uses";
   for (const Requirement& requirement : requirements_)
@@ -264,7 +269,22 @@ const char* StepCapture::changed() const {
   return nullptr;
 }
 
+bool StepCapture::is_kept(const TensorImpl& leaf, const Gradient& gradient) noexcept {
+  if (!gradient.made) return false;
+  const std::uint32_t of_leaf = leaf.grad == gradient.last ? 0 : 1;  // removed since
+  return gradient.last->references() + of_leaf > gradient.handles;
+}
+
+/// The program uses the gradients on the stream of the call. Their memory is the graph's.
+void StepCapture::tell_gradients(Stream& stream) {
+  if (&stream == told_) return;
+  for (const auto& [impl, gradient] : gradients_)
+    if (gradient.made) gradient.last->storage->record_stream(stream);
+  told_ = &stream;
+}
+
 void StepCapture::replay() {
+  tell_gradients(current_stream(device_));
   const RandomState before = random_state();
   std::size_t done = 0;
   try {

@@ -1,6 +1,7 @@
 #pragma once
 // Shared by the optimizers whose update is a kernel.
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct Update {
 };
 struct Updates {
   std::vector<OptimItem> all, of_batch;
+  /// Expires with the optimizer.
+  std::shared_ptr<const char> alive = std::make_shared<char>();
 };
 
 }  // namespace detail

@@ -153,6 +153,7 @@ void Optimizer::set_momentum(std::size_t group, double momentum) {
 }
 
 void Optimizer::follow(const Optimizer& other) {
+  check_not_recorded("follow");
   if (other.groups() != groups())
     throw ArgumentError(
         str(name_, ": follow: expected ", groups(), " groups, got ", other.groups()));
@@ -412,6 +413,9 @@ std::function<std::int64_t()> Optimizer::key_at_replay(const Batch& batch) const
 /// tensors and its batches are still the same.
 void Optimizer::record_step() {
   StepCapture& capture = *StepCapture::current();
+  // First, because the others read the optimizer. Its tensors may outlive it in a state_dict.
+  capture.require("an optimizer that is gone",
+                  [alive = std::weak_ptr(updates_->alive)] { return !alive.expired(); });
   const auto count = [this, updated = updated_](std::int64_t by) {
     if (steps_.impl()->device != Device()) steps_ = nn::Buffer(steps_.to(Device()));
     for (const std::size_t i : updated) static_cast<std::int64_t*>(steps_.impl()->data())[i] += by;

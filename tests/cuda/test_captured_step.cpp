@@ -62,15 +62,15 @@ struct State {
   std::int64_t steps;
   std::uint64_t version;
   RandomState random = random_state();
-  Tensor gradient;
+  const TensorImpl* gradient;  // no handle: with one, the step would not be replayed
   explicit State(const Training& t)
       : weights(t.weights()),
         steps(t.adam.steps(0)),
         version(t.net.fc1.weight.version()),
-        gradient(t.net.fc1.weight.grad()) {}
+        gradient(t.net.fc1.weight.grad().id()) {}
   friend bool operator==(const State& a, const State& b) {
     return a.weights == b.weights && a.steps == b.steps && a.version == b.version &&
-           a.random == b.random && a.gradient.is_same(b.gradient);
+           a.random == b.random && a.gradient == b.gradient;
   }
 };
 
@@ -298,6 +298,33 @@ TEST_CASE("captured step: streams that nothing else orders", "[captured_step]") 
   CHECK(training.weights() == other.weights());
   for (int i = 0; i < 60; ++i)
     CHECK(filled[static_cast<std::size_t>(i)].sum().item<double>() == 16.0 * (1 << (i % 5)) * i);
+}
+
+TEST_CASE("captured step: its gradients are used on a stream after it is gone", "[captured_step]") {
+  NEEDS_DEVICES(1);
+  const Device device = cuda_device(0);
+  const auto side = make_stream(device);
+  Tensor weight = ones({256, 256}, {.device = device}).requires_grad_(), sum;
+  const Tensor x = full({256, 256}, 3.0, {.device = device});
+  synchronize(device);
+  {
+    const StreamGuard guard(side);
+    {
+      auto step = training::captured_step([&](const Tensor& y) {
+        weight.set_grad({});
+        (weight * y).sum().backward();
+      });
+      for (int i = 0; i < 4; ++i) step(x);
+    }
+    sum = weight.grad() + 1;  // reads the gradient on this stream
+    weight.set_grad({});
+  }
+  // the device's own stream may have the gradient's memory again
+  std::vector<Tensor> filled;
+  for (int i = 0; i < 30; ++i) filled.push_back(full({256, 256}, 7.0, {.device = device}));
+  side->synchronize();
+  synchronize(device);
+  CHECK(sum.sum().item<double>() == 256 * 256 * 4);
 }
 
 TEST_CASE("captured step: recorded on one stream, replayed on another", "[captured_step]") {

@@ -294,6 +294,68 @@ TEST_CASE("captured step: tensors that the program replaces", "[nn][captured_ste
   });
 }
 
+TEST_CASE("captured step: another optimizer, while a state_dict of the first is alive",
+          "[nn][captured_step]") {
+  check_same("optimizers", 4, [](Log& log) {
+    const nn::Linear net(4, 2, {.device = here()});
+    auto adam = std::make_unique<optim::AdamW>(parameters(net), optim::AdamWOptions{.lr = 0.01});
+    auto step = log.calls([&](const Tensor& x) {
+      adam->zero_grad();
+      const Tensor loss = square(net(x.unsqueeze(0))).mean();
+      loss.backward();
+      adam->step();
+      return loss;
+    });
+    for (int i = 0; i < 5; ++i) step(filled(i));  // two replays
+    const StateDict state = state_dict(*adam);    // holds the memory of the state
+    adam = std::make_unique<optim::AdamW>(parameters(net),
+                                          optim::AdamWOptions{.lr = 0.5, .weight_decay = 0.5});
+    load_state_dict(*adam, state);
+    for (int i = 0; i < 4; ++i) step(filled(i));  // a plain call, a recording, two replays
+    log.add(net.weight.detach());
+  });
+}
+
+TEST_CASE("captured step: gradients that the program keeps", "[nn][captured_step]") {
+  const auto run = [](const char* name, std::int64_t replays, bool keeps) {
+    check_same(name, replays, [&](Log& log) {
+      Tensor scale = filled(2).requires_grad_();
+      auto step = log.calls([&](const Tensor& x) {
+        scale.set_grad({});
+        (x * scale).sum().backward();
+        return (x * scale).detach();
+      });
+      std::vector<Tensor> kept;
+      for (int i = 0; i < 9; ++i) {
+        step(filled(i));
+        log.add(scale.grad());
+        if (keeps) kept.push_back(scale.grad());
+      }
+      for (const Tensor& gradient : kept) log.add(gradient);
+    });
+  };
+  run("none", 6, false);
+  run("all", 0, true);  // every second call records, and none replays
+}
+
+TEST_CASE("captured step: a model in another dtype, while a state_dict of it is alive",
+          "[nn][captured_step]") {
+  check_same("dtypes", 2, [](Log& log) {
+    nn::Linear net(4, 2, {.device = here()});
+    auto step = log.calls([&](const Tensor& x) {
+      zero_grad(net);
+      const Tensor y = net(x.unsqueeze(0).to(net.weight.dtype()));
+      y.sum().backward();
+      return y.detach();
+    });
+    for (int i = 0; i < 4; ++i) step(filled(i));  // one replay
+    const StateDict state = state_dict(net);
+    to(net, DType::float64);
+    for (int i = 0; i < 3; ++i) step(filled(i));  // a plain call, a recording, a replay
+    log.add(net.weight.grad());
+  });
+}
+
 TEST_CASE("captured step: results and versions are those of plain calls", "[nn][captured_step]") {
   check_same("versions", 3, [](Log& log) {
     const Tensor total = zeros({4});
@@ -354,6 +416,27 @@ TEST_CASE("captured step: the third lost recording warns, and says why", "[nn][c
     CHECK(warnings.texts[0].ends_with(std::string("because of ") + row.first));
   }
   set_float32_precision(precision);
+  // An optimizer is replaced, and its tensors live on in a state_dict.
+  const nn::Linear net(4, 2, {.device = here()});
+  using Adam = optim::AdamW;
+  auto adam = std::make_unique<Adam>(parameters(net));
+  const Warnings warnings;
+  auto step = training::captured_step([&](const Tensor& x) {
+    adam->zero_grad();
+    net(x.unsqueeze(0)).sum().backward();
+    adam->step();
+  });
+  std::vector<StateDict> kept;
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < (i == 0 ? 3 : 2); ++k) step(filled(k));
+    CHECK(step.recorded());
+    kept.push_back(state_dict(*adam));
+    adam = std::make_unique<Adam>(parameters(net));
+    load_state_dict(*adam, kept.back());
+    step(filled(3));
+  }
+  REQUIRE(warnings.texts.size() == 1);
+  CHECK(warnings.texts[0].ends_with("because of an optimizer that is gone"));
 }
 
 }  // namespace braid::test::on_device

@@ -105,6 +105,8 @@ TEST_CASE("captured step: what cannot be replayed is refused, and nothing has ch
        [](Parts& parts, const Tensor&) { parts.adam.set_lr(0.5); }},
       {"set_momentum: expected a call outside of a captured step",
        [](Parts& parts, const Tensor&) { parts.adam.set_momentum(0, 0.5); }},
+      {"follow: expected a call outside of a captured step",
+       [](Parts& parts, const Tensor&) { parts.adam.follow(parts.adam); }},
       {"schedule: expected step() between the calls of a captured step",
        [](Parts& parts, const Tensor&) { parts.schedule.step(); }},
       {"Average: update: expected a call outside of a captured step",
