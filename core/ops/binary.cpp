@@ -253,7 +253,8 @@ Tensor div(const Scalar& a, const Tensor& b) {
   Tensor y = ops::with_scalar("div", BinaryOp::div, x, a, true);
   if (!needs_grad({x})) return y;
   return record("div", {x}, y, [x = SavedTensor(x), a](const Tensor& dy) -> Grads {
-    return {mul(dy * square(reciprocal(x.get())), -a.to_double())};
+    const Tensor of = x.get();
+    return {neg(dy * (div(a, of) / of))};  // square(of) may be out of range
   });
 }
 

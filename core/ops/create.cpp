@@ -67,6 +67,19 @@ void fill_values(const Tensor& t, const Scalar& value) {
   launch("fill", t.device(), &KernelTable::fill, args);
 }
 
+std::int64_t exact_below(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::bool_: return 2;
+    case DType::uint8: return 256;
+    case DType::int32: return std::int64_t{1} << 31;
+    case DType::float16: return (1 << 11) + 1;
+    case DType::bfloat16: return (1 << 8) + 1;
+    case DType::float32: return (1 << 24) + 1;
+    case DType::float64: return (std::int64_t{1} << 53) + 1;
+    default: return std::numeric_limits<std::int64_t>::max();
+  }
+}
+
 std::int64_t wrapped(const Scalar& value, DType dtype) noexcept {
   const std::int64_t whole = value.to_int64();
   if (dtype == DType::uint8) return static_cast<std::uint8_t>(whole);
@@ -212,7 +225,8 @@ Tensor range(double start, double end, double step, const FactoryOptions& option
   if (step == 0 || (step > 0 ? end < start : end > start))
     throw ArgumentError(
         str("arange: expected a step that leads from ", start, " to ", end, ", got ", step));
-  const double n = std::ceil(end / step - start / step);
+  const double distance = end - start,
+               n = std::ceil(std::isfinite(distance) ? distance / step : end / step - start / step);
   if (!(n < 0x1p63)) throw ShapeError(str("arange: expected at most 2^63 - 1 elements, got ", n));
   const Tensor host = make_tensor({static_cast<std::int64_t>(n)}, DType::float64, Device());
   auto* out = static_cast<double*>(host.id()->data());

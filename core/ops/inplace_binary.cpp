@@ -2,6 +2,7 @@
 #include <braid/core/internal/kernel_args/elementwise.hpp>
 #include <braid/core/ops/elementwise.hpp>
 
+#include "change.hpp"
 #include "inplace.hpp"
 #include "map.hpp"
 
@@ -53,10 +54,21 @@ Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
   return o;
 }
 
+/// True if t op other is computed in a wider dtype than t's, and rounded once. A tensor without
+/// dims does not decide the dtype, as in PyTorch.
+bool is_wider(const Tensor& other, const Tensor& t) {
+  return other.dim() > 0 && is_floating(t.dtype()) && is_floating(other.dtype()) &&
+         promote(t.dtype(), other.dtype()) != t.dtype();
+}
+
 /// Computes t = t ± by * other.
 const Tensor& add_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor& other,
                            const Scalar& by) {
   check_in_place(op, t, other);
+  if (is_wider(other, t))
+    return change(op, t, [&](const Tensor& old) {
+      return kind == BinaryOp::sub ? sub(old, other, by) : add(old, other, by);
+    });
   Tensor o = operand(op, t, other);
   const Scalar factor = add_alpha(op, t.dtype(), by);
   if (!factor.is_exact_double()) o = mul(o, factor);
@@ -85,6 +97,8 @@ const Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const& {
 
 const Tensor& Tensor::mul_(const Tensor& other) const& {
   ops::check_in_place("mul_", *this, other);
+  if (ops::is_wider(other, *this))
+    return ops::change("mul_", *this, [&](const Tensor& old) { return braid::mul(old, other); });
   Tensor o = ops::operand("mul_", *this, other);
   if (needs_grad({*this, other})) {
     if (o.storage() == storage()) o = o.clone();
@@ -133,6 +147,8 @@ const Tensor& Tensor::div_(const Tensor& other) const& {
   ops::check_device("div_", *this, other);
   ops::check_floating("div_", *this);
   ops::check_fits("div_", *this, other);
+  if (ops::is_wider(other, *this))
+    return ops::change("div_", *this, [&](const Tensor& old) { return braid::div(old, other); });
   if (needs_grad({*this, other}))
     return ops::recorded_in_place(
         *this, [&](const Tensor& old) { return braid::div(old, other.to(dtype())); });

@@ -182,6 +182,10 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
 
 Tensor randperm(std::int64_t n, const FactoryOptions& options) {
   if (n < 0) throw ArgumentError(str("randperm: expected n >= 0, got ", n));
+  const DType dtype = options.dtype.value_or(DType::int64);
+  if (n > ops::exact_below(dtype))
+    throw ArgumentError(str("randperm: expected at most ", ops::exact_below(dtype),
+                            " numbers, which ", dtype, " represents exactly, got ", n));
   FactoryOptions host = options;
   host.device = Device();
   host.dtype = DType::int64;
@@ -193,7 +197,7 @@ Tensor randperm(std::int64_t n, const FactoryOptions& options) {
   auto* p = order.data<std::int64_t>();
   const auto* d = draws.data<std::int64_t>();
   for (std::int64_t i = n - 1; i > 0; --i) std::swap(p[i], p[d[n - 1 - i] % (i + 1)]);
-  const Tensor placed = order.to(device, options.dtype.value_or(DType::int64));
+  const Tensor placed = order.to(device, dtype);
   return options.pinned_memory ? placed.pin_memory() : placed;
 }
 

@@ -92,18 +92,7 @@ BRAID_IN_PLACE(random_, (std::int64_t low, std::int64_t high), (low, high), {
   });
 })
 BRAID_IN_PLACE(random_, (std::int64_t high), (high), { return random_(0, high); })
-BRAID_IN_PLACE(random_, (), (), {
-  switch (dtype()) {
-    case DType::bool_: return random_(0, 2);
-    case DType::uint8: return random_(0, 256);
-    case DType::int32: return random_(0, std::int64_t{1} << 31);
-    case DType::float16: return random_(0, (1 << 11) + 1);
-    case DType::bfloat16: return random_(0, (1 << 8) + 1);
-    case DType::float32: return random_(0, (1 << 24) + 1);
-    case DType::float64: return random_(0, (std::int64_t{1} << 53) + 1);
-    default: return random_(0, std::numeric_limits<std::int64_t>::max());
-  }
-})
+BRAID_IN_PLACE(random_, (), (), { return random_(0, ops::exact_below(dtype())); })
 BRAID_IN_PLACE(squeeze_, (), (), {
   return rearrange("squeeze_", *this, [](const Tensor& x) { return x.squeeze(); });
 })

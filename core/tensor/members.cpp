@@ -31,7 +31,10 @@ template <class B> Tensor divided(const Tensor& a, const B& b, std::string_view 
   if (rounding_mode != "trunc")
     throw ArgumentError(
         str("div: expected the rounding mode \"floor\" or \"trunc\", got \"", rounding_mode, '"'));
-  return is_floating(common_type(a, b)) ? trunc(a / b) : floor_divide(a - fmod(a, b), b);
+  const DType dtype = common_type(a, b);
+  if (is_floating(dtype)) return trunc(a / b);
+  const Tensor x = a.to(dtype);
+  return floor_divide(x - fmod(x, b), b);
 }
 }  // namespace
 Tensor div(const Tensor& a, const Tensor& b, std::string_view rounding_mode) {

@@ -108,8 +108,7 @@ constexpr unsigned accepted_by(BinaryOp op) {
   }
 }
 
-/// out = f of 16-bit elements and of a number, which stays a float, because their dtype may not hold
-/// it.
+/// out = f of 16-bit elements and of a number, which stays a float: their dtype may not hold it.
 template <class E, class F> struct MapNumber {
   using T = typename E::T;
   static constexpr int kOperands = 3, kPack = pack_size<T>();

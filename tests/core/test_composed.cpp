@@ -38,7 +38,9 @@ TEST_CASE("composed: elementwise", "[composed]") {
        {pairwise_distance(tensor({{3.0, 4.0}}), zeros({1, 2}), 2, 0), {5}},
        {dist(tensor({3.0, 4.0}), zeros({2})), {5}}});
   check_whole({{div(tensor({-7, 7, -8}), tensor({2, -2, 2}), "trunc"), {-3, -3, -4}},
-               {div(tensor({-7, 7}), 2, "floor"), {-4, 3}}});
+               {div(tensor({-7, 7}), 2, "floor"), {-4, 3}},
+               {div(tensor({true, false}), tensor({1, 2}), "trunc"), {1, 0}},
+               {div(tensor({true, false}), 2, "trunc"), {0, 0}}});
   check_bools({{isposinf(special), {false, true, false, false}},
                {isneginf(special), {false, false, true, false}},
                {isclose(special, special), {false, true, true, true}},

@@ -150,6 +150,32 @@ TEST_CASE("in place: what does not fit is refused and changes nothing", "[inplac
   CHECK_NOTHROW(x.add_(ones({3}, {.dtype = DType::int64})).sub_(ones({3})));
 }
 
+TEST_CASE("in place: an operand of a wider type is not rounded first", "[inplace][gradients]") {
+  const auto in16 = [](double value, DType t = DType::float16) {
+    return full({2}, value, {.dtype = t});
+  };
+  const auto same = [](const Tensor& x, double value) {
+    CHECK(x.to_vector<double>() == std::vector<double>(2, value));
+  };
+  const Tensor million = full({2}, 1e6), factor = tensor(1e6);
+  same(in16(0x1p-10).mul_(million), 976.5);  // 976.5625, in steps of 1/2
+  same(in16(60000).div_(million), 0x1.eb8p-5);
+  same(in16(-60000).add_(full({2}, 70000.0)), 10000);
+  same(in16(60000).sub_(full({2}, 70000.0)), -10000);
+  same(in16(1, DType::bfloat16).sub_(tensor({1.00390625, 1.00390625})), -0.00390625);
+  same(in16(1024).add_(full({2}, 0x1p20), -0x1p-10), 0);
+  same(full({2}, 0x1p100).div_(full({2}, 0x1p200, {.dtype = DType::float64})), 0x1p-100);
+  // a tensor without dims does not decide the type, as in PyTorch
+  CHECK(std::isinf(in16(0x1p-10).mul_(factor).to_vector<double>()[0]));
+  // gradients, of both operands
+  const Tensor x = in16(1).requires_grad_(), y = full({2}, 1e4).requires_grad_(), z = x * 0x1p-10;
+  z.mul_(y);
+  z.sum().backward();
+  same(x.grad(), 9.765625);
+  CHECK(y.grad().dtype() == DType::float32);
+  same(y.grad(), 0x1p-10);
+}
+
 TEST_CASE("in place: copy_ converts and crosses devices", "[inplace]") {
   for (const DType to : all_dtypes())
     for (const DType from : all_dtypes())

@@ -146,4 +146,19 @@ TEST_CASE("cross_entropy: labels that changed are found, in the second derivativ
       (void)grad(square(dx).sum(), {scale}));
 }
 
+TEST_CASE("cross_entropy: weights of classes that changed are found", "[loss][errors]") {
+  const Tensor x = random_tensor({3, 4}).requires_grad_(), labels = tensor({0, 3, 1});
+  for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
+    const Tensor weight = full({4}, 2.0);
+    const Tensor loss = cross_entropy(x, labels, {.reduction = reduction, .weight = weight}).sum();
+    (void)grad(loss, {x}, true);
+    const Tensor dx = grad(loss, {x}, true, true)[0];
+    weight.mul_(10);
+    CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor of shape [4] unchanged*",
+                      (void)grad(loss, {x}));
+    CHECK_THROWS_TEXT(AutogradError, "backward: expected a saved tensor of shape [4] unchanged*",
+                      (void)grad(square(dx).sum(), {x}));
+  }
+}
+
 }  // namespace braid::test::on_device

@@ -243,6 +243,12 @@ TEST_CASE("random: options hold, wrong arguments are refused", "[random][errors]
   CHECK(uniform({3}, -most, most, {.dtype = DType::float64}).numel() == 3);
   CHECK_THROWS_AS(randn({-1}), ShapeError);
   CHECK_THROWS_AS(randperm(-1), ArgumentError);
+  CHECK_THROWS_TEXT(
+      ArgumentError,
+      "randperm: expected at most 256 numbers, which uint8 represents exactly, got 257",
+      randperm(257, {.dtype = DType::uint8}));
+  CHECK_THROWS_AS(randperm(2050, {.dtype = DType::float16}), ArgumentError);
+  CHECK(randperm(256, {.dtype = DType::uint8}).numel() == 256);
 }
 
 TEST_CASE("random: integers that the type does not reach are refused", "[random][errors]") {

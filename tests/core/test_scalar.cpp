@@ -77,6 +77,37 @@ TEST_CASE("scalar: an int64 in place is exact", "[scalar][inplace]") {
                {changed(zero(), [&](T x) { x.masked_fill_(yes, kOdd); }), {kOdd}}});
 }
 
+TEST_CASE("scalar: a number that a 16-bit dtype does not hold is computed in float32", "[scalar]") {
+  const auto half = [](float value) { return full({3}, value, {.dtype = DType::float16}); };
+  const auto brain = [](float value) { return full({3}, value, {.dtype = DType::bfloat16}); };
+  const auto changed = [](Tensor x, const std::function<void(T)>& f) {
+    f(x);
+    return x;
+  };
+  const auto same = [](const Tensor& x, float value) {
+    check_lists({{x.to(DType::float32), {value, value, value}}});
+  };
+  same(half(35000) / 70000, 0.5f);         // 70000 is infinite in float16
+  same(half(0.5f) * 70000, 35008);         // float16 has steps of 32 here
+  same(half(60000) * 1e-8, 0x1.3a8p-11f);  // 1e-8 is 0 in float16
+  same(70000 / half(2000), 35);
+  same(half(-60000) + 70000, 10000);
+  same(70000 - half(60000), 10000);
+  same(half(60000) - 70000, -10000);
+  same(brain(256) - 257, -1);  // 257 is 256 in bfloat16
+  same(changed(half(35000), [](T x) { x.div_(70000); }), 0.5f);
+  same(changed(half(-60000), [](T x) { x.add_(70000); }), 10000);
+  same(changed(brain(-256), [](T x) { x.add_(257); }), 1);
+  // a comparison rounds the number, as in PyTorch
+  CHECK(eq(brain(256), 257).all().item<bool>());
+  Tensor x = half(1).requires_grad_();
+  sum(x / 70000).backward();
+  same(x.grad(), 0x1.ep-17f);
+  Tensor small = half(0.003f).requires_grad_();
+  sum(0.01 / small).backward();  // 1 / x² is infinite
+  CHECK_CLOSE(small.grad().to(DType::float32), full({3}, -1111.0), (Tolerance{2e-3, 0}));
+}
+
 TEST_CASE("scalar: whether it was written 2 or 2.0 decides the dtype, as in PyTorch", "[scalar]") {
   const Tensor m = tensor({true, false}), i = tensor({3, 4}), b = tensor({true, true});
   const auto type = [](T x) { return x.dtype(); };
@@ -125,6 +156,11 @@ TEST_CASE("scalar: arange of fractions", "[scalar][create]") {
                 {0, float(0.1), float(0.2), float(0.1 * 3), float(0.4), 0.5, float(0.1 * 6),
                  float(0.1 * 7), float(0.8), float(0.9)}},
                {arange(1.0, 1.0), {}}});
+  // the numbers of elements are PyTorch's: of the rounded distance
+  CHECK(arange(1.0, 1.3, 0.1).numel() == 4);
+  CHECK(arange(0.1, 1.3, 0.3).numel() == 4);
+  CHECK(arange(0.2, 2.6, 0.3).numel() == 8);
+  CHECK(arange(-1.7e308, 1.7e308, 1e308).numel() == 4);
   CHECK(arange(0.5, 3).dtype() == DType::float32);
   CHECK(arange(3.0).dtype() == DType::float32);
   CHECK(arange(3).dtype() == DType::int64);

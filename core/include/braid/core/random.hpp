@@ -123,7 +123,7 @@ void skip_random_streams(std::uint64_t streams) noexcept;
                              const FactoryOptions& options = {});
 /// Returns a random permutation of 0 … n-1 (Fisher-Yates), in int64 unless another dtype is given.
 ///
-/// Throws    ArgumentError for n < 0
+/// Throws    ArgumentError for n < 0, and if the dtype does not represent all numbers exactly
 [[nodiscard]] Tensor randperm(std::int64_t n, const FactoryOptions& options = {});
 
 /// Normal values with a mean and a standard deviation; else as randn.

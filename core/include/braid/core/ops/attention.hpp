@@ -7,7 +7,8 @@ namespace braid {
 
 /// Computes softmax(scale q kᵀ + mask) v in one pass over tiles of keys, without storing the matrix
 /// of scores. In two cases it uses recorded ops, which do store the scores: for a mask that
-/// requires a gradient, and on CUDA for a width or value_width above 128.
+/// requires a gradient, and on CUDA for a width or value_width above 128 (256 for float16 and
+/// bfloat16).
 ///
 /// With is_causal, query i sees only keys 0 … i. Each probability is set to 0 with probability
 /// dropout_p, in training and in evaluation, as in PyTorch.

@@ -74,9 +74,9 @@ enum class BinaryOp : std::uint8_t {
 }
 
 /// out = a op b. a and b have `dtype`, and so has out, except for comparisons, where it is bool.
-/// Where a or b is null, `scalar` is used: in the type of the computation for keeps_scalar(op), else
-/// first rounded to dtype. add and sub: out = a ± alpha * b (alpha 1 costs nothing). maximum and
-/// minimum propagate NaN. out may be a or b (same strides). Operands of the loop: 1 = a, 2 = b.
+/// Where a or b is null, `scalar` is used: for keeps_scalar(op) in the type of the computation,
+/// else rounded to dtype first. add and sub: out = a ± alpha * b (alpha 1 costs nothing). maximum
+/// and minimum propagate NaN. out may be a or b (same strides). Operands of the loop: 1 = a, 2 = b.
 struct BinaryArgs {
   BinaryOp op;
   DType dtype;
