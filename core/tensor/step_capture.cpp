@@ -212,7 +212,6 @@ void StepCapture::finish() {
   for (auto& [impl, gradient] : gradients_) {
     gradient.last = impl->grad;
     gradient.made = gradient.last && !used_.contains(gradient.last->storage.get());
-    gradient.handles = gradient.last ? gradient.last->references() : 0;
     gradient.memory = impl->storage.get();
   }
   made_.clear();
@@ -261,18 +260,11 @@ const char* StepCapture::changed() const {
     if (gradient.read && impl->grad != gradient.first) return "a gradient";
     if (impl->requires_grad != gradient.required) return "what requires a gradient";
     if (impl->storage.get() != gradient.memory) return "a tensor that the step uses";
-    if (is_kept(*impl, gradient)) return "a gradient that the program holds beside its leaf";
   }
   if (!all_used_elsewhere()) return "a tensor that the step uses";
   for (const Requirement& requirement : requirements_)
     if (!requirement.still()) return requirement.what;
   return nullptr;
-}
-
-bool StepCapture::is_kept(const TensorImpl& leaf, const Gradient& gradient) noexcept {
-  if (!gradient.made) return false;
-  const std::uint32_t of_leaf = leaf.grad == gradient.last ? 0 : 1;  // removed since
-  return gradient.last->references() + of_leaf > gradient.handles;
 }
 
 /// The program uses the gradients on the stream of the call. Their memory is the graph's.

@@ -327,6 +327,35 @@ TEST_CASE("captured step: its gradients are used on a stream after it is gone", 
   CHECK(sum.sum().item<double>() == 256 * 256 * 4);
 }
 
+TEST_CASE("captured step: two of them, on two streams at the same time", "[captured_step]") {
+  NEEDS_DEVICES(1);
+  manual_seed(0);
+  const Device device = cuda_device(0);
+  Training first, second, other;
+  for (Training* training : {&second, &other})
+    load_state_dict(training->net, state_dict(first.net));
+  const std::shared_ptr<Stream> streams[] = {make_stream(device), make_stream(device)};
+  std::vector<Tensor> batches;
+  for (int i = 0; i < 6; ++i) batches.push_back(batch_of(i));
+  synchronize(device);
+  {
+    auto left = first.captured(), right = second.captured();
+    for (const Tensor& x : batches) {
+      {
+        const StreamGuard guard(streams[0]);
+        (void)left(x);
+      }
+      const StreamGuard guard(streams[1]);
+      (void)right(x);
+    }
+    CHECK(left.replays() == right.replays());
+  }
+  for (const auto& stream : streams) stream->synchronize();
+  for (const Tensor& x : batches) (void)other(x);
+  CHECK(first.weights() == other.weights());
+  CHECK(second.weights() == other.weights());
+}
+
 TEST_CASE("captured step: recorded on one stream, replayed on another", "[captured_step]") {
   NEEDS_DEVICES(1);
   manual_seed(0);

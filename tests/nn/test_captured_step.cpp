@@ -292,6 +292,33 @@ TEST_CASE("captured step: tensors of the program that the step reads", "[nn][cap
   CHECK(outcome(false) == outcome(true));
 }
 
+TEST_CASE("captured step: more parameters than one launch updates", "[nn][captured_step]") {
+  const auto outcome = [](bool capture) {
+    manual_seed(3);
+    std::vector<Tensor> leaves;
+    for (std::int64_t i = 0; i < 130; ++i)
+      leaves.push_back(randn({1 + i % 5}, {.device = here()}).requires_grad_());
+    optim::AdamW adam(leaves, {.lr = 0.01});
+    const auto body = [&](const Tensor& x) {
+      adam.zero_grad();
+      const Tensor loss = square(cat(leaves) * x).sum();
+      loss.backward();
+      adam.step(optim::clip_grad_norm(leaves, 1.0).factor);
+      return loss;
+    };
+    auto step = training::captured_step(body);
+    std::vector<Numbers> numbers;
+    for (int i = 0; i < 5; ++i) {
+      const Tensor x = full({1}, 1 + i, {.device = here()});
+      numbers.push_back((capture ? step(x) : body(x)).to_vector<double>());
+    }
+    for (const Tensor& leaf : leaves) numbers.push_back(leaf.detach().to_vector<double>());
+    if (capture) CHECK(step.replays() == (step.recorded() ? 2 : 0));
+    return numbers;
+  };
+  CHECK(outcome(false) == outcome(true));
+}
+
 TEST_CASE("captured step: autocast in the step, and around it", "[nn][captured_step]") {
   const auto outcome = [](bool capture) {
     manual_seed(6);

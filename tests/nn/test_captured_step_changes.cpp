@@ -316,26 +316,38 @@ TEST_CASE("captured step: another optimizer, while a state_dict of the first is 
   });
 }
 
-TEST_CASE("captured step: gradients that the program keeps", "[nn][captured_step]") {
-  const auto run = [](const char* name, std::int64_t replays, bool keeps) {
-    check_same(name, replays, [&](Log& log) {
-      Tensor scale = filled(2).requires_grad_();
-      auto step = log.calls([&](const Tensor& x) {
-        scale.set_grad({});
-        (x * scale).sum().backward();
-        return (x * scale).detach();
-      });
-      std::vector<Tensor> kept;
-      for (int i = 0; i < 9; ++i) {
-        step(filled(i));
-        log.add(scale.grad());
-        if (keeps) kept.push_back(scale.grad());
-      }
-      for (const Tensor& gradient : kept) log.add(gradient);
+TEST_CASE("captured step: two of them, of which one makes the gradients", "[nn][captured_step]") {
+  // of 18 calls, three of each step are plain or recorded
+  check_same("gradients, and what uses them", 12, [](Log& log) {
+    const nn::Linear net(4, 2, {.device = here()});
+    optim::SGD sgd(parameters(net), {.lr = 0.1});
+    auto gradients = log.calls([&](const Tensor& x) {
+      sgd.zero_grad();
+      const Tensor loss = square(net(x.unsqueeze(0))).mean();
+      loss.backward();
+      return loss;
     });
-  };
-  run("none", 6, false);
-  run("all", 0, true);  // every second call records, and none replays
+    auto update = log.calls([&](const Tensor& x) {
+      sgd.step();
+      return x + net.bias.detach().sum();
+    });
+    for (int i = 0; i < 9; ++i) {
+      gradients(filled(i));
+      log.add(net.weight.grad());  // read on the host between them
+      update(filled(i));
+    }
+  });
+  check_same("one gradient of two leaves", 3, [](Log& log) {
+    Tensor scale = filled(2).requires_grad_(), master = filled(3).requires_grad_();
+    auto step = log.calls([&](const Tensor& x) {
+      scale.set_grad({});
+      (x * scale).sum().backward();
+      master.set_grad(scale.grad());
+      return (x * master).detach();
+    });
+    for (int i = 0; i < 6; ++i) step(filled(i));
+    log.add(master.grad());
+  });
 }
 
 TEST_CASE("captured step: a model in another dtype, while a state_dict of it is alive",

@@ -77,6 +77,14 @@ TEST_CASE("clipping: the total norm of any order, over types and devices", "[nn]
   CHECK(optim::get_total_norm(list).device() == here());
   CHECK(optim::get_total_norm(list).dtype() == DType::float32);
   CHECK(optim::get_total_norm(std::vector<Tensor>{}).item<double>() == 0);
+  // More tensors than one launch takes; some are empty.
+  std::vector<Tensor> many;
+  double squares = 0;
+  for (std::int64_t i = 0; i < 600; ++i) {
+    many.push_back(full({i % 91}, 0.5 + static_cast<double>(i % 3)));
+    squares += static_cast<double>(i % 91) * std::pow(0.5 + static_cast<double>(i % 3), 2);
+  }
+  CHECK(optim::get_total_norm(many).item<double>() == Approx(std::sqrt(squares)).epsilon(1e-6));
   // A norm that does not fit in float16.
   const Tensor halves = full({4}, 40000, {.dtype = DType::float16});
   CHECK(optim::get_total_norm(std::vector<Tensor>{halves}).item<double>() ==

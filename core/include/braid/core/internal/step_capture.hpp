@@ -156,12 +156,9 @@ class StepCapture {
     bool required = false;              // the leaf's requires_grad when it was recorded
     bool made = false;                  // the step makes the last one
     const Storage* memory = nullptr;    // the leaf's after the step; only compared
-    std::uint32_t handles = 0;          // to the last gradient, when it was recorded
   };
   StepCapture(Device device, std::unique_ptr<StepRecorder> recorder);
   Gradient& gradient_of(TensorImpl& leaf);
-  /// True if the program holds a gradient that a replay would overwrite.
-  [[nodiscard]] static bool is_kept(const TensorImpl& leaf, const Gradient& gradient) noexcept;
   void tell_gradients(Stream& stream);
   void drop_own_gradients();
   void finish();
@@ -177,7 +174,8 @@ class StepCapture {
   };
   std::vector<Requirement> requirements_;
   std::unordered_map<TensorImpl*, Gradient> gradients_;
-  const Stream* told_ = nullptr;  // uses the gradients that the step makes; only compared
+  // uses the gradients that the step makes, which keep it alive; only compared
+  const Stream* told_ = nullptr;
   std::unordered_set<const Storage*> made_;
   std::unordered_map<const Storage*, Storage*>
       slices_;  // made in the step, of storages from before

@@ -248,15 +248,17 @@ template <class F> class CapturedStep {
 ///
 /// The step runs as usual once, and is then recorded again, if something that it may depend on has
 /// changed since it was recorded: a gradient, a parameter's memory, the state of an optimizer or
-/// another tensor was replaced or dropped by the program; the program holds a gradient that a
-/// replay would overwrite, beside its leaf; train, eval or EvalGuard changed the mode of a module,
-/// also of one that the step does not call; a parameter was frozen or is no longer; a hook of a
-/// layer or a leaf was registered or removed; or the gradient mode, autocast, the default device,
-/// float32_precision() or cuda::gemm_engine() is another one. The third time it warns, and says
-/// what changed. Not noticed are a `training` that is assigned, memory that is written through
+/// another tensor was replaced or dropped by the program; train, eval or EvalGuard changed the mode
+/// of a module, also of one that the step does not call; a parameter was frozen or is no longer; a
+/// hook of a layer or a leaf was registered or removed; or the gradient mode, autocast, the default
+/// device, float32_precision() or cuda::gemm_engine() is another one. The third time it warns, and
+/// says what changed. Not noticed are a `training` that is assigned, memory that is written through
 /// pointers, and a variable that is set to another tensor while something else, as a list, holds
 /// the old one: change such a tensor in place (`h.copy_(next)`). A call that counts multiply-adds
 /// (summary) runs the step as usual.
+///
+/// The gradients that a replay makes are the graph's memory: the next replay overwrites them. Clone
+/// one that is to be kept.
 ///
 /// Memory    a recorded step has its own memory, as much as the step uses at its peak. It is freed
 ///           with the last tensor of the recording. The step keeps the tensors that it uses
