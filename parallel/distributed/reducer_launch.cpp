@@ -102,7 +102,15 @@ std::vector<std::string> Reducer::end_iteration(std::string complaint) {
     const Bucket& bucket = buckets_[next_];
     if (next_ + 1 == buckets_.size())
       bucket.buffer.narrow(0, bucket.plan.numel, 1).fill_(complaint.empty() ? 0 : 1);
-    launch(next_++);
+    try {
+      launch(next_++);
+    } catch (const CommError&) {
+      throw;
+    } catch (...) {  // the others wait for the bucket, so no vote can be held
+      ranks_->abort_with(str("bucket ", next_ - 1, " could not be sent on rank ", ranks_->rank(),
+                             ": ", text_of(std::current_exception())));
+      throw;
+    }
   }
   // What a hook or the tree does on this rank at the end can fail here only: it is voted on too.
   const bool works_here = options_.hook || options_.deterministic;

@@ -191,6 +191,32 @@ TEST_CASE("distributed: an allocation that fails on one rank fails on all",
   }
 }
 
+TEST_CASE("distributed: virtual replicas: a bucket for which there is no memory fails on all",
+          "[distributed][errors]") {
+  if (device_count() < 2) return;
+  const auto start = std::chrono::steady_clock::now();
+  std::string heard;
+  on_world(2, [&](const Ranks& ranks) {
+    const Model model(on(ranks), ranks, {.virtual_replicas = 2});
+    for (std::uint64_t k = 40; k > 0; --k) {  // the last allocation first
+      Tensor y, dy;
+      const auto forward = [&] {
+        y = model(row_of(ranks), true).sum();
+        dy = ones_like(y);
+        ranks->barrier();
+      };
+      if (!text_of(forward).empty()) return;  // the communicator has ended
+      if (ranks->rank() == 1) fail_allocation(ranks->device(), k);
+      const std::string text = text_of([&] { y.backward(dy); });
+      if (ranks->rank() == 1) fail_allocation(ranks->device(), 0);
+      if (ranks->rank() == 0) heard += text;
+      for (const Tensor& p : parameters(model)) p.set_grad({});
+    }
+  });
+  CHECK(heard.find("bucket 0 could not be sent on rank 1") != std::string::npos);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));  // of 20
+}
+
 TEST_CASE("distributed: onto gradients whose elements share memory", "[distributed]") {
   on_world(2, [](const Ranks& ranks) {
     const DistributedDataParallel model(placed_on(seeded<Mlp>(), ranks->device()), ranks);
