@@ -71,7 +71,7 @@ void scatter_values(const char* op, const Tensor& y, int d, const Tensor& index,
   return is_floating(x.dtype()) ? x : x.to(DType::float32);
 }
 
-/// The dtype represents each whole number from 0 to this one, which is not included.
+/// The dtype represents each whole number from 0 up to, and without, this one.
 [[nodiscard]] std::int64_t exact_below(DType dtype) noexcept;
 
 /// Returns a whole number as an element of an integer type. A number out of range wraps around.

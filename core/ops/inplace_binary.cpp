@@ -40,11 +40,8 @@ void number_in_place(const char* op, BinaryOp kind, const Tensor& t, const Scala
   t.storage()->bump_version();
 }
 
-/// Checks `other` against t and converts it to t's dtype. Copies it if it shares t's storage in
-/// another layout.
+/// Converts `other` to t's dtype. Copies it if it shares t's storage in another layout.
 Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
-  check_device(op, t, other);
-  check_fits(op, t, other);
   if ((!is_floating(t.dtype()) && is_floating(other.dtype())) ||
       (t.dtype() == DType::bool_ && other.dtype() != DType::bool_))
     throw DTypeError(
@@ -54,10 +51,12 @@ Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
   return o;
 }
 
-/// True if t op other is computed in a wider dtype than t's, and rounded once. A tensor without
-/// dims does not decide the dtype, as in PyTorch.
-bool is_wider(const Tensor& other, const Tensor& t) {
-  return other.dim() > 0 && is_floating(t.dtype()) && is_floating(other.dtype()) &&
+/// Checks `other` against t. Returns true if t op other is computed in a wider dtype than t's, and
+/// rounded once.
+bool is_wider(const char* op, const Tensor& t, const Tensor& other) {
+  check_device(op, t, other);
+  check_fits(op, t, other);
+  return is_floating(t.dtype()) && is_floating(other.dtype()) &&
          promote(t.dtype(), other.dtype()) != t.dtype();
 }
 
@@ -65,7 +64,7 @@ bool is_wider(const Tensor& other, const Tensor& t) {
 const Tensor& add_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor& other,
                            const Scalar& by) {
   check_in_place(op, t, other);
-  if (is_wider(other, t))
+  if (is_wider(op, t, other))
     return change(op, t, [&](const Tensor& old) {
       return kind == BinaryOp::sub ? sub(old, other, by) : add(old, other, by);
     });
@@ -97,7 +96,7 @@ const Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const& {
 
 const Tensor& Tensor::mul_(const Tensor& other) const& {
   ops::check_in_place("mul_", *this, other);
-  if (ops::is_wider(other, *this))
+  if (ops::is_wider("mul_", *this, other))
     return ops::change("mul_", *this, [&](const Tensor& old) { return braid::mul(old, other); });
   Tensor o = ops::operand("mul_", *this, other);
   if (needs_grad({*this, other})) {
@@ -144,10 +143,8 @@ const Tensor& Tensor::mul_(const Scalar& value) const& {
 
 const Tensor& Tensor::div_(const Tensor& other) const& {
   ops::check_in_place("div_", *this, other);
-  ops::check_device("div_", *this, other);
   ops::check_floating("div_", *this);
-  ops::check_fits("div_", *this, other);
-  if (ops::is_wider(other, *this))
+  if (ops::is_wider("div_", *this, other))
     return ops::change("div_", *this, [&](const Tensor& old) { return braid::div(old, other); });
   if (needs_grad({*this, other}))
     return ops::recorded_in_place(

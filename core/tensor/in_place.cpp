@@ -1,5 +1,4 @@
 // In-place members that replace all values by random ones, or that change the shape of the tensor.
-#include <limits>
 #include <utility>
 
 #include <braid/core/ops/create.hpp>

@@ -104,6 +104,22 @@ TEST_CASE("index: the gradient of repeated rows is a sum in a fixed order", "[in
     }
 }
 
+TEST_CASE("index: the row of padding gets no gradient, the others the same bits",
+          "[index][gradients]") {
+  constexpr std::int64_t padding = 7;
+  for (const DType t : floating_dtypes())
+    for (const std::int64_t n : {64, 1000}) {  // CUDA sorts a long index
+      INFO(t << ", " << n);
+      const Tensor table = random_tensor({20, 17}, t).requires_grad_(),
+                   index = indices({n}, 20, here(), false), dy = random_tensor({n, 17}, t, {}, 9);
+      const Tensor all = pulled(embedding(table, index), {table}, dy)[0],
+                   others = pulled(embedding(table, index, padding), {table}, dy)[0];
+      CHECK(ne(all[padding], 0).any().item<bool>());
+      CHECK_EXACT(others[padding], Array({17}, 0.0));
+      CHECK_SAME_BITS(all.index_fill(0, tensor({padding}), 0), others);
+    }
+}
+
 TEST_CASE("index: rows that were not asked for get a gradient of zero, and empty ones",
           "[index][gradients]") {
   const Tensor table = random_tensor({4, 2}).requires_grad_(), other = table.detach().clone(),

@@ -102,6 +102,10 @@ TEST_CASE("matmul: vectors and batches", "[matmul]") {
   const Tensor x = random_tensor({1, 3, 4}).expand({5, 3, 4}), y = random_tensor({5, 4, 2});
   CHECK(check(x, y) == "");
   CHECK(check(x, y.slice(0, 0, 1).expand({5, 4, 2})) == "");
+  // A long k, which a GPU takes in parts.
+  for (const DType t : {DType::bfloat16, DType::float32})
+    CHECK(check(random_tensor({2, 16, 3000}, t, {}, 1), random_tensor({2, 3000, 17}, t, {}, 2)) ==
+          "");
 }
 
 TEST_CASE("matmul: empty ones", "[matmul]") {
@@ -111,6 +115,7 @@ TEST_CASE("matmul: empty ones", "[matmul]") {
   const std::vector<Case> sizes{{{0, 3}, {3, 4}, {0, 4}},
                                 {{2, 3}, {3, 0}, {2, 0}},
                                 {{2, 0}, {0, 3}, {2, 3}},
+                                {{130, 0}, {0, 140}, {130, 140}},  // more than a tile
                                 {{0}, {0}, {}},
                                 {{0}, {0, 2}, {2}},
                                 {{0, 2, 3}, {0, 3, 2}, {0, 2, 2}},

@@ -79,7 +79,7 @@ TEST_CASE("scalar: an int64 in place is exact", "[scalar][inplace]") {
 
 TEST_CASE("scalar: a number that a 16-bit dtype does not hold is computed in float32", "[scalar]") {
   const auto half = [](float value) { return full({3}, value, {.dtype = DType::float16}); };
-  const auto brain = [](float value) { return full({3}, value, {.dtype = DType::bfloat16}); };
+  const auto bfloat = [](float value) { return full({3}, value, {.dtype = DType::bfloat16}); };
   const auto changed = [](Tensor x, const std::function<void(T)>& f) {
     f(x);
     return x;
@@ -94,12 +94,12 @@ TEST_CASE("scalar: a number that a 16-bit dtype does not hold is computed in flo
   same(half(-60000) + 70000, 10000);
   same(70000 - half(60000), 10000);
   same(half(60000) - 70000, -10000);
-  same(brain(256) - 257, -1);  // 257 is 256 in bfloat16
+  same(bfloat(256) - 257, -1);  // 257 is 256 in bfloat16
   same(changed(half(35000), [](T x) { x.div_(70000); }), 0.5f);
   same(changed(half(-60000), [](T x) { x.add_(70000); }), 10000);
-  same(changed(brain(-256), [](T x) { x.add_(257); }), 1);
+  same(changed(bfloat(-256), [](T x) { x.add_(257); }), 1);
   // a comparison rounds the number, as in PyTorch
-  CHECK(eq(brain(256), 257).all().item<bool>());
+  CHECK(eq(bfloat(256), 257).all().item<bool>());
   Tensor x = half(1).requires_grad_();
   sum(x / 70000).backward();
   same(x.grad(), 0x1.ep-17f);

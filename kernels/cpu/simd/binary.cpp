@@ -83,7 +83,7 @@ void scaled_kernel(void* out, const Inputs& in, std::int64_t n, const void* para
 }
 
 /// A number beside 16-bit elements stays a float, because their dtype may not hold it. The other
-/// operand is the elements.
+/// operand has the elements.
 struct Number {
   float value, alpha;
   bool first;
