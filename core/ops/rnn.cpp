@@ -11,6 +11,7 @@
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/reduce.hpp>
+#include <braid/core/ops/scan.hpp>
 
 #include "common.hpp"
 #include "rnn.hpp"
@@ -294,15 +295,21 @@ LstmResult recurrent(const char* op, RnnKind kind, const Tensor& x, const Tensor
     return {y.output.to(x.dtype()), y.h_n.to(x.dtype()),
             y.c_n.defined() ? y.c_n.to(x.dtype()) : Tensor()};
   }
-  const States y =
-      states_of(op, {kind, x, h_0, c_0, w.w_ih, w.w_hh, w.b_ih, w.b_hh, lengths, options.reverse});
+  // What is past the end of a sequence, NaN too, reaches no state, and so no gradient of a weight.
+  // The times 1, 2, … are made on the device: a captured step refuses copies from the host.
+  Tensor has_step, none, own = x;
+  if (lengths.defined()) {
+    const Tensor times =
+        cumsum(ones({x.shape()[0], 1}, {.device = x.device(), .dtype = DType::int64}), 0);
+    has_step = le(times, lengths).unsqueeze(2);
+    none = filled({}, 0, x.dtype(), x.device());
+    own = where(has_step, x, none);
+  }
+  const States y = states_of(
+      op, {kind, own, h_0, c_0, w.w_ih, w.w_hh, w.b_ih, w.b_hh, lengths, options.reverse});
   LstmResult result{y.h, y.h[options.reverse ? 0 : x.shape()[0] - 1], y.c_n};
   // after the end of a sequence y.h repeats its last state, but the output is 0
-  if (lengths.defined()) {
-    const Tensor time = arange(x.shape()[0], {.device = x.device()}).unsqueeze(1);
-    result.output =
-        where(lt(time, lengths).unsqueeze(2), y.h, filled({}, 0, x.dtype(), x.device()));
-  }
+  if (lengths.defined()) result.output = where(has_step, y.h, none);
   return result;
 }
 

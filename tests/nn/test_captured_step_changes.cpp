@@ -294,6 +294,21 @@ TEST_CASE("captured step: tensors that the program replaces", "[nn][captured_ste
   });
 }
 
+TEST_CASE("captured step: sequences of their own lengths", "[nn][captured_step]") {
+  check_same("a GRU", 2, [](Log& log) {
+    const nn::GRU gru(4, 2, {.device = here()});
+    const Tensor lengths = tensor({1, 3}).to(here());
+    auto step = log.calls([&](const Tensor& x) {
+      zero_grad(gru);
+      const Tensor sum = square(gru(x, {}, lengths).output).sum();
+      sum.backward();
+      return sum;
+    });
+    for (int i = 0; i < 5; ++i) step(full({3, 2, 4}, 0.1 * i, {.device = here()}));
+    for (const Tensor& p : parameters(gru)) log.add(p.grad());
+  });
+}
+
 TEST_CASE("captured step: another optimizer, while a state_dict of the first is alive",
           "[nn][captured_step]") {
   check_same("optimizers", 4, [](Log& log) {

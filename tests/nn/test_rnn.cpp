@@ -153,6 +153,39 @@ TEST_CASE("rnn: each sequence of its own length is as it is alone", "[nn][rnn]")
                     lstm(x, {}, braid::tensor(std::vector<std::int64_t>{6, 1, 1})));
 }
 
+TEST_CASE("rnn: what is past the lengths reaches no gradient, NaN too", "[nn][rnn][gradients]") {
+  const Tensor lengths = braid::tensor(std::vector<std::int64_t>{2, 5, 1});
+  const auto gradients = [&](const auto& layer, double padding, bool recorded) {
+    const Tensor x = random_tensor({5, 3, 3});
+    for (const auto& [b, n] : {std::pair{0, 2}, {2, 1}})
+      x.select(1, b).slice(0, n, 5).fill_(padding);
+    std::vector<Tensor> inputs = parameters(layer);
+    inputs.push_back(x.requires_grad_());
+    const Tensor sum = square(layer(x, {}, lengths).output).sum();
+    std::vector<Tensor> all = grad(std::vector<Tensor>{sum}, inputs, {}, true, recorded);
+    if (recorded) {
+      Tensor squares = zeros({});
+      for (const Tensor& g : all) squares = squares + square(g).sum();
+      all = grad(std::vector<Tensor>{squares}, inputs);
+    }
+    return all;
+  };
+  const nn::LSTM lstm = home(nn::LSTM(3, 4, {.num_layers = 2, .bidirectional = true}));
+  const nn::GRU gru = home(nn::GRU(3, 4));
+  const auto check = [&](const auto& layer, bool recorded) {
+    const std::vector<Tensor> want = gradients(layer, 0, recorded);
+    for (const double padding : {std::nan(""), double{INFINITY}}) {
+      const std::vector<Tensor> got = gradients(layer, padding, recorded);
+      for (std::size_t i = 0; i < want.size(); ++i) CHECK_SAME_BITS(got[i], want[i]);
+    }
+  };
+  for (const bool recorded : {false, true}) {
+    INFO("second derivatives " << recorded);
+    check(lstm, recorded);
+    check(gru, recorded);
+  }
+}
+
 TEST_CASE("rnn: dropout stands between the layers, while training", "[nn][rnn]") {
   nn::LSTM lstm = home(nn::LSTM(3, 4, {.num_layers = 2, .dropout = 1}));
   const Tensor x = random_tensor({5, 2, 3});
