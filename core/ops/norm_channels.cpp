@@ -161,6 +161,12 @@ Tensor batch_norm(const Tensor& input, const RunningStatistics& running, const T
                               running.mean.defined() ? "no running_var" : "no running_mean"));
     return evaluate(x, running, weight, bias, c, eps);
   }
+  if (c.values() == 0) {  // no statistics to learn from, as in PyTorch
+    Shape of_channel = Shape::filled(x.dim(), 1);
+    of_channel[1] = c.channels;
+    const Tensor y = weight.defined() ? x * weight.reshape(of_channel) : x * 1.0;
+    return bias.defined() ? y + bias.reshape(of_channel) : y;
+  }
   if (c.values() < 2)
     throw ArgumentError(str(
         kOp, ": expected more than 1 value per channel when training, got input size ", x.shape()));

@@ -92,6 +92,11 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
 Tensor softmin(const Tensor& x, std::int64_t dim) { return softmax(-x, dim); }
 Tensor log_sigmoid(const Tensor& x) { return logsigmoid(x); }
 Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  std::int64_t elements = 1;  // of a channel; the value of a single one would become 0
+  for (std::int64_t d = 2; d < x.dim(); ++d) elements *= x.size(d);
+  if (elements == 1)
+    throw ArgumentError(
+        str("instance_norm: expected more than 1 spatial element, got input size ", x.shape()));
   return group_norm(x, x.size(1), weight, bias, eps);
 }
 Tensor normalize(const Tensor& x, double p, std::int64_t dim, double eps) {

@@ -3,6 +3,7 @@
 
 #include <braid/core/autograd.hpp>
 #include <braid/core/error.hpp>
+#include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/attention.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/dropout.hpp>
@@ -51,7 +52,8 @@ Tensor joined_masks(const AttentionCall& call, bool causal, const Tensor& like,
   };
   if (call.attn_mask.defined()) {
     const Tensor& m = call.attn_mask;
-    if (m.dtype() != DType::bool_ && m.dtype() != like.dtype())
+    if (m.dtype() != DType::bool_ && m.dtype() != like.dtype() &&
+        !braid::detail::autocasting(m.dtype(), like.dtype()))
       throw DTypeError(
           str(kName, ": expected attn_mask of bool or ", like.dtype(), ", got ", m.dtype()));
     const bool one = m.shape() == Shape{scores[2], scores[3]},

@@ -1,3 +1,5 @@
+#include <braid/core/ops/statistics.hpp>
+
 #include "terms.hpp"
 
 namespace braid::nn {
@@ -72,7 +74,7 @@ Tensor triplet_terms(const Tensor& anchor, const Tensor& positive, const Tensor&
   if (anchor.dim() < 1)
     throw ShapeError(str(op, ": expected vectors along the last dim, got a scalar"));
   const auto distance = [&](const Tensor& a, const Tensor& b) {
-    return sqrt(sum(square(add(a - b, o.eps)), {-1}));
+    return norm(add(a - b, o.eps), 2, -1);  // whose gradient at 0 is 0
   };
   Tensor far = distance(anchor, negative);
   if (o.swap) far = minimum(far, distance(positive, negative));

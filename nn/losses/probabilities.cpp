@@ -10,6 +10,10 @@ namespace {
 
 /// log(p), clamped at -100 from below.
 Tensor log_from_100(const Tensor& p) { return maximum(log(p), detail::number(p, -100)); }
+/// log(1 - p), clamped in the same way. 1 - p would lose the digits of a small p.
+Tensor log_of_rest_from_100(const Tensor& p) {
+  return maximum(log1p(neg(p)), detail::number(p, -100));
+}
 
 /// Binary cross entropy without the weight. Its gradient is not that of the clamped formula, which
 /// is 0/0 where p is 0 or 1, but (p - t) / (p (1 - p)) with the divisor at least 1e-12, as in
@@ -17,7 +21,7 @@ Tensor log_from_100(const Tensor& p) { return maximum(log(p), detail::number(p, 
 Tensor bce_of(const Tensor& p, const Tensor& t) {
   const Tensor y = [&] {
     const NoGrad guard;
-    return neg(t * log_from_100(p) + sub(1, t) * log_from_100(sub(1, p)));
+    return neg(t * log_from_100(p) + sub(1, t) * log_of_rest_from_100(p));
   }();
   if (!needs_grad({p, t})) return y;
   return record("binary_cross_entropy", {p, t}, y,
@@ -27,7 +31,7 @@ Tensor bce_of(const Tensor& p, const Tensor& t) {
                   if (needs[0])
                     dp = dy * (prob - target) /
                          maximum(prob * sub(1, prob), detail::number(prob, 1e-12));
-                  if (needs[1]) dt = dy * (log_from_100(sub(1, prob)) - log_from_100(prob));
+                  if (needs[1]) dt = dy * (log_of_rest_from_100(prob) - log_from_100(prob));
                   return {dp, dt};
                 });
 }

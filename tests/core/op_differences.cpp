@@ -100,8 +100,6 @@ const OfOp kRefusals[] = {
      "what can be padded is"},
     {"group_norm", "sequence|image", "^empty \\(3\\): refused", kEmpty},
     {"group_norm", "image", "^empty \\(2\\): refused", kEmpty},
-    {"batch_norm", "training, (image|sequence)", "^empty \\(2\\): refused",
-     "no values, no statistics"},
     {"batch_norm", "rows|image", "^empty \\(3\\): refused", kEmpty},
     {"conv1d", "^(|no bias|one sequence|empty batch)$", "^empty \\(2\\): refused",
      "a convolution without channels is refused"},

@@ -109,6 +109,15 @@ TEST_CASE("norm: nothing to normalise", "[norm]") {
     CHECK(x.grad().shape() == shape);
     CHECK(list(w.grad()) == List(4, 0));
   }
+  // A batch without values changes no statistics.
+  const Tensor x = zeros({0, 4, 2}).requires_grad_(), w = ones({4}).requires_grad_(),
+               mean = zeros({4}), var = ones({4});
+  const Tensor y = batch_norm(x, mean, var, w, ones({4}), true);
+  CHECK((y.shape() == x.shape() && y.dtype() == x.dtype()));
+  y.sum().backward();
+  CHECK(x.grad().shape() == x.shape());
+  CHECK(list(w.grad()) == List(4, 0));
+  CHECK((list(mean) == List(4, 0) && list(var) == List(4, 1)));
 }
 
 TEST_CASE("batch norm: running statistics as PyTorch keeps them", "[norm]") {

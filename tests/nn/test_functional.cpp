@@ -51,6 +51,17 @@ TEST_CASE("loss layers: are the functions, also as sums", "[nn][layers]") {
                   gaussian_nll_loss(o.a, o.b, square(o.c)));
 }
 
+TEST_CASE("losses: small probabilities and equal vectors", "[nn][functional]") {
+  // log(1 - p) of a p that 1 - p rounds away
+  const Tensor p = tensor({1e-8, 1e-6}), none = zeros({2});
+  CHECK_CLOSE(nn::binary_cross_entropy(p, none, {.reduction = Reduction::none}), p,
+              (Tolerance{1e-5, 0}));
+  // the gradient of a distance of 0 is 0
+  const Tensor a = ones({1, 4}).requires_grad_();
+  nn::triplet_margin_loss(a, ones({1, 4}), zeros({1, 4}), {.margin = 5, .eps = 0}).backward();
+  CHECK_CLOSE(a.grad(), full({1, 4}, -0.5), (Tolerance{1e-6, 0}));
+}
+
 TEST_CASE("loss layers: a weight is a buffer", "[nn][layers]") {
   const Operands o;
   const Tensor labels = tensor({0, 2, 1, 2}), weight = tensor({1.0, 2.0, 3.0}), p = sigmoid(o.a),

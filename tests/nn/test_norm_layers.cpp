@@ -96,6 +96,10 @@ TEST_CASE("norm and dropout layers: bad inputs", "[nn][layers][errors]") {
       {"InstanceNorm2d: expected num_features >= 0, got -1", [] { nn::InstanceNorm2d(-1); }},
       {"batch_norm: expected more than 1 value per channel when training, got input size [1, 3]",
        [] { return home(nn::BatchNorm1d(3))(ones({1, 3})); }},
+      {"instance_norm: expected more than 1 spatial element, got input size [4, 3, 1, 1]",
+       [] { return home(nn::InstanceNorm2d(3))(ones({4, 3, 1, 1})); }},
+      {"instance_norm: expected more than 1 spatial element, got input size [1, 3, 1]",
+       [] { return home(nn::InstanceNorm1d(3))(ones({3, 1})); }},
       {"Dropout: expected 0 <= p <= 1, got 1.5", [] { nn::Dropout(1.5); }},
       {"Dropout1d: expected 0 <= p <= 1, got -0.5", [] { nn::Dropout1d(-0.5); }},
   });

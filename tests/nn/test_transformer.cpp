@@ -167,6 +167,20 @@ TEST_CASE("PositionalEncoding: sines and cosines, in both orders", "[nn][attenti
                     nn::PositionalEncoding(0));
 }
 
+TEST_CASE("attention layers: a float mask beside a query of autocast", "[nn][attention]") {
+  manual_seed(2);
+  nn::TransformerEncoder encoder =
+      home(nn::TransformerEncoder(nn::TransformerEncoderLayer(8, 2, {.dim_feedforward = 4}), 2));
+  const EvalGuard guard(encoder);
+  const Tensor x = random_tensor({5, 2, 8}), hidden = triu(ones({5, 5}), 1),
+               mask = masked_fill(zeros({5, 5}), hidden > 0, -INFINITY);
+  const Tensor want = encoder(x, {.attn_mask = mask});
+  const Autocast autocast(DType::bfloat16);
+  const Tensor low = x.to(DType::bfloat16);
+  CHECK_CLOSE(encoder(low, {.attn_mask = mask}).to(DType::float32), array_of(want),
+              (Tolerance{0.05, 0.05}));
+}
+
 TEST_CASE("attention layers: bad inputs", "[nn][attention][errors]") {
   refuses<ArgumentError>("")({
       {"MultiheadAttention: expected embed_dim >= 1 that num_heads >= 1 divides, got 6 and 4",
