@@ -335,4 +335,34 @@ TEST_CASE("replicated optimizer: what cannot be is refused", "[replicated_optimi
       model(ones({2, 2}, {.device = device(0), .dtype = DType::float64})));
 }
 
+TEST_CASE("replicated optimizer: a state that main() alone has is refused",
+          "[replicated_optimizer][errors]") {
+  if (device_count() < 2) return;
+  DataParallel model(home(nn::Linear(2, 2)), group(2));
+  ReplicatedOptimizer optimizer(
+      model, [](const std::vector<Tensor>& p) { return optim::AdamW(p, {.lr = 0.1}); });
+  const auto backward = [&] {
+    optimizer.zero_grad();
+    model(ones({2, 2}, {.device = device(0)})).sum().backward();
+  };
+  backward();
+  optimizer.step();
+  StateDict state;
+  for (const auto& [name, t] : state_dict(optimizer.main())) state.set(name, t.clone());
+  backward();
+  optimizer.step();
+  const Tensor before = model.module.weight.detach().clone();
+  load_state_dict(optimizer.main(), state);
+  backward();
+  CHECK_THROWS_TEXT(Error,
+                    "ReplicatedOptimizer: expected optimizers that have taken the same steps, "
+                    "got 1 of parameter 0 on * and 2 on *load_state makes them equal",
+                    optimizer.step());
+  CHECK_SAME_BITS(model.module.weight.detach(), before);
+  optimizer.load_state(state);
+  optimizer.step();
+  for (const optim::Optimizer* each : {&*optimizer.all()[0], &*optimizer.all()[1]})
+    CHECK(each->steps(0) == 2);
+}
+
 }  // namespace braid::test::on_device
