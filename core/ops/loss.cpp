@@ -44,10 +44,6 @@ template <class Args> void describe(Args& args, const Tensor& x, const Rows& row
   if (rows.total.defined()) args.total = rows.total.id()->data();
 }
 
-SavedTensor saved_weight(const Rows& rows) {
-  return rows.weight.defined() ? SavedTensor(rows.weight) : SavedTensor();
-}
-
 /// Returns the gradient of the rows' losses, f (s softmax(x) - t). t is the weight of each class in
 /// a row, s = Σ t, and f = dy, divided by the total for a mean. dy is one number, or one per row.
 /// Recorded.
@@ -64,7 +60,7 @@ Tensor cross_entropy_backward(const Tensor& x, const Rows& rows, const Tensor& d
   }
   if (!needs_grad({x, dy})) return dx;
   auto gradient = [sx = SavedTensor(x), sd = SavedTensor(dy), sl = SavedTensor(rows.labels),
-                   sw = saved_weight(rows), rows](const Tensor& g, Needs needs) -> Grads {
+                   sw = SavedTensor(rows.weight), rows](const Tensor& g, Needs needs) -> Grads {
     (void)sw.get();
     const Tensor logits = sx.get(), labels = sl.get().reshape({-1, 1}), up = sd.get(),
                  p = softmax(logits);
@@ -127,7 +123,7 @@ RowLoss cross_entropy_rows(const Tensor& x, const Tensor& labels, const CrossEnt
   }
   if (!needs_grad({x})) return {loss, total};
   if (o.reduction == Reduction::mean) rows.total = total;
-  auto gradient = [sx = SavedTensor(x), sl = SavedTensor(labels), sw = saved_weight(rows),
+  auto gradient = [sx = SavedTensor(x), sl = SavedTensor(labels), sw = SavedTensor(rows.weight),
                    rows](const Tensor& dy) -> Grads {
     // The kernel reads them again. Throws if they have changed.
     (void)sl.get();
