@@ -98,7 +98,9 @@ class Reducer final : public GradientSink {
   void contribute(std::size_t k, const Tensor& gradient);
   void set_ready(std::size_t k);
   void launch_complete();
+  /// Starts the collective of a bucket. A failure on this rank alone ends the communicator.
   void launch(std::size_t bucket);
+  void start(std::size_t bucket);
   void launch_tree(std::size_t bucket);
   /// Takes part in all collectives that are left and waits for all. Returns the complaints of the
   /// ranks, if there is one.

@@ -15,30 +15,33 @@
 namespace braid::parallel::distributed {
 
 void Reducer::launch(std::size_t b) {
+  try {
+    start(b);
+  } catch (const CommError&) {
+    throw;
+  } catch (...) {  // the others wait for the bucket, and a hook may have any number of collectives
+    ranks_->abort_with(str(options_.hook ? "the hook of bucket " : "bucket ", b,
+                           options_.hook ? " has failed" : " could not be sent", " on rank ",
+                           ranks_->rank(), ": ", text_of(std::current_exception())));
+    throw;
+  }
+}
+
+void Reducer::start(std::size_t b) {
   const Bucket& bucket = buckets_[b];
   const bool last = b + 1 == buckets_.size();
-  const std::string name = str("bucket ", b);
   if (options_.deterministic) return launch_tree(b);
   const Tensor gradients = bucket.buffer.narrow(0, 0, bucket.plan.numel);
   // Inside of join. The mean, of a hook too, divides by all ranks.
   if (divisor_ != ranks_->size())
     gradients.mul_(static_cast<double>(ranks_->size()) / static_cast<double>(divisor_));
   if (options_.hook) {
-    try {
-      started_[b] = options_.hook(*ranks_, {b, last, gradients, bucket.views});
-    } catch (const CommError&) {
-      throw;
-    } catch (...) {
-      // the others may wait for any number of its collectives
-      ranks_->abort_with(str("the hook of bucket ", b, " has failed on rank ", ranks_->rank(), ": ",
-                             text_of(std::current_exception())));
-      throw;
-    }
+    started_[b] = options_.hook(*ranks_, {b, last, gradients, bucket.views});
     return;
   }
   const bool carries = last && vote_rides();
-  started_[b].work =
-      ranks_->start_all_reduce(carries ? bucket.buffer : gradients, ReduceOp::mean, name);
+  started_[b].work = ranks_->start_all_reduce(carries ? bucket.buffer : gradients, ReduceOp::mean,
+                                              str("bucket ", b));
 }
 
 /// Sends part r of this rank's sums of blocks to rank r, which completes the tree for its part;
@@ -102,15 +105,7 @@ std::vector<std::string> Reducer::end_iteration(std::string complaint) {
     const Bucket& bucket = buckets_[next_];
     if (next_ + 1 == buckets_.size())
       bucket.buffer.narrow(0, bucket.plan.numel, 1).fill_(complaint.empty() ? 0 : 1);
-    try {
-      launch(next_++);
-    } catch (const CommError&) {
-      throw;
-    } catch (...) {  // the others wait for the bucket, so no vote can be held
-      ranks_->abort_with(str("bucket ", next_ - 1, " could not be sent on rank ", ranks_->rank(),
-                             ": ", text_of(std::current_exception())));
-      throw;
-    }
+    launch(next_++);
   }
   // What a hook or the tree does on this rank at the end can fail here only: it is voted on too.
   const bool works_here = options_.hook || options_.deterministic;
