@@ -61,14 +61,16 @@ void step_together(ReplicatedParameters& replicas,
         "failed "
         "on one device after others had taken it; load_state makes "
         "them equal");
-  for (std::size_t rank = 1; rank < optimizers.size(); ++rank)
-    for (std::size_t k = 0; k < optimizers[0]->parameters().size(); ++k)
-      if (optimizers[rank]->steps(k) != optimizers[0]->steps(k))
+  const std::size_t count = optimizers.size() < 2 ? 0 : optimizers[0]->parameters().size();
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::int64_t first = optimizers[0]->steps(k);
+    for (std::size_t rank = 1; rank < optimizers.size(); ++rank)
+      if (const std::int64_t other = optimizers[rank]->steps(k); other != first)
         throw Error(str("ReplicatedOptimizer: expected optimizers that have taken the same steps, ",
-                        "got ", optimizers[0]->steps(k), " of parameter ", k, " on ",
-                        replicas.devices()[0], " and ", optimizers[rank]->steps(k), " on ",
-                        replicas.devices()[rank],
+                        "got ", first, " of parameter ", k, " on ", replicas.devices()[0], " and ",
+                        other, " on ", replicas.devices()[rank],
                         ", as after a load into main() alone; load_state makes them equal"));
+  }
   sum_gradients(replicas);
   replicas.refresh_for_step();  // writes to the model since the forward
   const auto& copies = replicas.parameters();
