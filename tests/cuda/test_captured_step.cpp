@@ -327,6 +327,29 @@ TEST_CASE("captured step: its gradients are used on a stream after it is gone", 
   CHECK(sum.sum().item<double>() == 256 * 256 * 4);
 }
 
+TEST_CASE("captured step: recorded and replayed on two streams, its memory used on a third",
+          "[captured_step]") {
+  NEEDS_DEVICES(1);
+  const Device device = cuda_device(0);
+  const auto first = make_stream(device), second = make_stream(device);
+  const Tensor x = full({256, 256}, 3.0, {.device = device});
+  Tensor y;
+  synchronize(device);
+  {
+    auto step = training::captured_step([](const Tensor& batch) { return (batch * 2).sum(); });
+    for (int i = 0; i < 4; ++i) {
+      const StreamGuard guard(i < 3 ? first : second);
+      y = step(x);
+    }
+  }
+  // the device's own stream has the graph's memory again, and nothing else orders it
+  std::vector<Tensor> filled;
+  for (int i = 0; i < 30; ++i) filled.push_back(full({256, 256}, 7.0, {.device = device}));
+  second->synchronize();
+  current_stream(device).wait_for(*second);
+  CHECK(y.item<double>() == 256 * 256 * 6);
+}
+
 TEST_CASE("captured step: two of them, on two streams at the same time", "[captured_step]") {
   NEEDS_DEVICES(1);
   manual_seed(0);
