@@ -103,6 +103,25 @@ std::string copy_held_up(Device from, Device to) {
   return "";  // an error would be a finding
 }
 
+/// Uploads use memory again whose readers are held up.
+std::string upload_again(Device device) {
+  std::vector<std::pair<double, Tensor>> doubled;
+  {
+    test::Gate gate(current_stream(device));
+    const std::jthread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      gate.open();
+    });
+    for (int i = 1; i < 8; ++i) {
+      const Tensor x = full({kSmall}, i);
+      attempt([&] { doubled.emplace_back(2.0 * i * kSmall, x.to(device) * 2); });
+    }
+  }
+  for (const auto& [want, y] : doubled)
+    if (sum(y).item<double>() != want) return "uploads: wrong numbers; ";
+  return "";
+}
+
 /// The first copy between two devices is preceded by a test copy. If that fails, the next attempt
 /// is on other streams, which nothing orders after the first.
 class TryOut {
@@ -161,6 +180,7 @@ std::string on_machine(bool access) {
       text += each_failing(function, failures, [&] { return use_elsewhere(a, side); });
       text += each_failing(function, failures, [&] { return copy_around(a, b); });
       text += each_failing(function, failures, [&] { return copy_held_up(a, b); });
+      text += each_failing(function, failures, [&] { return upload_again(a); });
     }
     for (const Device d : devices()) synchronize(d);
     text += test::findings();
