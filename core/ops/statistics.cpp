@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/elementwise.hpp>
@@ -22,19 +23,27 @@ Tensor one_like(const Tensor& t) { return ops::filled({}, 1, t.dtype(), t.device
 Tensor without_zeros(const Tensor& y) { return where(eq(y, 0), one_like(y), y); }
 
 /// Rounds `wide`, which was computed from widened(x), to x's dtype, and records the gradient
-/// dx = of(x, y, dy). The arguments of `of` are widened; y and dy have the reduced dims as 1.
+/// dx = of(x, y, dy), or of(x, dy), which lets y be changed in place. The arguments of `of` are
+/// widened; y and dy have the reduced dims as 1.
 template <class F>
 Tensor finished(const char* op, const Tensor& x, const Tensor& wide, const ops::ReducedDims& plan,
                 bool keepdim, F of) {
   Tensor y = wide.reshape(keepdim ? plan.kept_dims : plan.kept).to(x.dtype());
   if (!needs_grad({x})) return y;
-  return record(
-      op, {x}, y,
-      [sx = SavedTensor(x), sy = SavedTensor::output(y), kept = plan.kept_dims,
-       of](const Tensor& dy) -> Grads {
-        return {of(widened(sx.get()), widened(sy.get().reshape(kept)), widened(dy.reshape(kept)))
-                    .to(dy.dtype())};
-      });
+  if constexpr (std::is_invocable_v<F, const Tensor&, const Tensor&>) {
+    return record(op, {x}, y,
+                  [sx = SavedTensor(x), kept = plan.kept_dims, of](const Tensor& dy) -> Grads {
+                    return {of(widened(sx.get()), widened(dy.reshape(kept))).to(dy.dtype())};
+                  });
+  } else {
+    return record(
+        op, {x}, y,
+        [sx = SavedTensor(x), sy = SavedTensor::output(y), kept = plan.kept_dims,
+         of](const Tensor& dy) -> Grads {
+          return {of(widened(sx.get()), widened(sy.get().reshape(kept)), widened(dy.reshape(kept)))
+                      .to(dy.dtype())};
+        });
+  }
 }
 
 struct Spread {
@@ -52,7 +61,7 @@ struct Spread {
   }
   [[nodiscard]] Tensor recorded_var(const char* op, const Tensor& x, bool keepdim) const {
     return finished(op, x, var, plan, keepdim,
-                    [dims = dims, scale = scale](const Tensor& t, const Tensor&, const Tensor& dy) {
+                    [dims = dims, scale = scale](const Tensor& t, const Tensor& dy) {
                       return mul(t - braid::mean(t, dims, true), 2 * scale) * dy;
                     });
   }
@@ -86,8 +95,7 @@ VarMean detail::var_mean(const Tensor& x, const IntList& dims, double correction
   const Spread s("var_mean", x, dims, correction);
   return {s.recorded_var("var_mean", x, keepdim),
           finished("var_mean", x, s.mean, s.plan, keepdim,
-                   [n = static_cast<double>(s.plan.count)](const Tensor& t, const Tensor&,
-                                                           const Tensor& dy) {
+                   [n = static_cast<double>(s.plan.count)](const Tensor& t, const Tensor& dy) {
                      return div(dy, n).expand(t.shape());
                    })};
 }

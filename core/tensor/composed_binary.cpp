@@ -2,6 +2,7 @@
 #include <braid/core/ops/composed.hpp>
 
 #include <cmath>
+#include <type_traits>
 
 #include <braid/core/ops/activation.hpp>
 #include <braid/core/ops/elementwise.hpp>
@@ -12,7 +13,8 @@ namespace braid {
 namespace {
 
 /// Computes y = of(a, b), not recorded, and records it as one op. Each operand's gradient is
-/// slope(dy, own, other, y) before it is summed over broadcast dims.
+/// slope(dy, own, other, y) before it is summed over broadcast dims. If slope takes no y, y is not
+/// kept, and may be changed in place.
 template <class F, class G>
 Tensor symmetric(const char* op, const Tensor& x, const Tensor& z, F of, G slope) {
   ops::check_together(op, {&x, &z});
@@ -23,12 +25,19 @@ Tensor symmetric(const char* op, const Tensor& x, const Tensor& z, F of, G slope
     y = ops::rounded_once(p.a->dtype(), [&](DType as) { return of(p.a->to(as), p.b->to(as)); });
   }
   if (!needs_grad({*p.a, *p.b})) return y;
+  constexpr bool takes_y =
+      std::is_invocable_v<G, const Tensor&, const Tensor&, const Tensor&, const Tensor&>;
   return record(op, {*p.a, *p.b}, y,
-                [sa = SavedTensor(*p.a), sb = SavedTensor(*p.b), sy = SavedTensor::output(y),
+                [sa = SavedTensor(*p.a), sb = SavedTensor(*p.b),
+                 sy = takes_y ? SavedTensor::output(y) : SavedTensor(Tensor()),
                  slope](const Tensor& dy, Needs needs) -> Grads {
-                  const Tensor a = sa.get(), b = sb.get(), result = sy.get();
-                  return {needs[0] ? ops::sum_to(slope(dy, a, b, result), a.shape()) : Tensor(),
-                          needs[1] ? ops::sum_to(slope(dy, b, a, result), b.shape()) : Tensor()};
+                  const Tensor a = sa.get(), b = sb.get();
+                  const auto part = [&](const Tensor& own, const Tensor& other) {
+                    if constexpr (takes_y) return slope(dy, own, other, sy.get());
+                    else return slope(dy, own, other);
+                  };
+                  return {needs[0] ? ops::sum_to(part(a, b), a.shape()) : Tensor(),
+                          needs[1] ? ops::sum_to(part(b, a), b.shape()) : Tensor()};
                 });
 }
 
@@ -57,7 +66,7 @@ Tensor logaddexp(const Tensor& a, const Tensor& b) {
         const Tensor most = maximum(x, z);
         return where(isinf(most), most, most + log1p(exp(-abs(x - z))));
       },
-      [](T dy, T own, T other, T) { return dy * sigmoid(own - other); });
+      [](T dy, T own, T other) { return dy * sigmoid(own - other); });
 }
 Tensor logaddexp2(const Tensor& a, const Tensor& b) {
   return symmetric(
@@ -66,7 +75,7 @@ Tensor logaddexp2(const Tensor& a, const Tensor& b) {
         const Tensor most = maximum(x, z);
         return where(isinf(most), most, most + log1p(exp2(-abs(x - z))) * M_LOG2E);
       },
-      [](T dy, T own, T other, T) { return dy * sigmoid((own - other) * M_LN2); });
+      [](T dy, T own, T other) { return dy * sigmoid((own - other) * M_LN2); });
 }
 Tensor heaviside(const Tensor& x, const Tensor& values) {
   if (x.dtype() != values.dtype())

@@ -115,6 +115,11 @@ TEST_CASE("LibTorch's spelling of functions", "[arrange]") {
                {chain_matmul({m}), {1, 2, 3, 4}}});
   CHECK(gradient_at([](T a) { return logaddexp2(a, a); }, {1, 2}) == List{1, 1});
   CHECK(gradient_at([](T a) { return logaddexp2(a, a.detach() + 2000); }, {1}) == List{0});
+  // the gradient does not need the result, which may be changed in place
+  CHECK(gradient_at([](T a) { return logaddexp2(a, a).mul_(3); }, {1, 2}) == List{3, 3});
+  CHECK(gradient_at([](T a) { return logaddexp(a, a).add_(1); }, {1, 2}) == List{1, 1});
+  CHECK(gradient_at([](T a) { return var(a, {0}, 0).mul_(2); }, {1, 2}) == List{-1, 1});
+  CHECK(gradient_at([](T a) { return var_mean(a, {0}, 0).mean.mul_(2); }, {1, 3}) == List{1, 1});
   // the norm of a matrix is another number
   CHECK_THROWS_TEXT(ArgumentError, "linalg_norm: expected one dim with the order 2",
                     linalg_norm(m, 2));
