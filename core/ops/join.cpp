@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <braid/core/ops/join.hpp>
 
 #include "autograd/view_history.hpp"
@@ -27,7 +29,10 @@ Tensor cat(std::span<const Tensor> list, std::int64_t dim) {
   if (list.empty()) throw ArgumentError("cat: expected at least one tensor, got none");
   const std::vector<Tensor> converted = promoted(list);
   const std::span<const Tensor> tensors = converted.empty() ? list : std::span(converted);
-  const Tensor& first = tensors.front();
+  // a list that starts empty is often joined with what comes: [0] fits any shape
+  const auto left_out = [](const Tensor& t) { return t.dim() == 1 && t.numel() == 0; };
+  const auto shaped = std::find_if_not(tensors.begin(), tensors.end(), left_out);
+  const Tensor& first = shaped == tensors.end() ? tensors.front() : *shaped;
   if (first.dim() == 0) throw ShapeError("cat: expected tensors with dimensions, got a scalar");
   const int d = wrap_dim("cat", dim, first.dim());
   Shape shape = first.shape();
@@ -36,6 +41,8 @@ Tensor cat(std::span<const Tensor> list, std::int64_t dim) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     ops::check_device("cat", first, t);
+    recorded = recorded || needs_grad({t});
+    if (left_out(t)) continue;
     Shape other = t.shape();
     if (other.rank() == shape.rank()) other[d] = shape[d];
     if (other != shape)
@@ -43,13 +50,12 @@ Tensor cat(std::span<const Tensor> list, std::int64_t dim) {
                            ", got ", t.shape(), " (tensor ", i, ")"));
     if (__builtin_add_overflow(shape[d], t.shape()[d], &shape[d]))
       throw ShapeError("cat: expected at most 2^63 - 1 elements in the joined dim, got more");
-    recorded = recorded || needs_grad({t});
   }
   Tensor y = make_tensor(shape, first.dtype(), first.device());
   std::vector<std::int64_t> sizes;
   std::int64_t at = 0;
   for (const Tensor& t : tensors) {
-    const std::int64_t size = t.shape()[d];
+    const std::int64_t size = left_out(t) ? 0 : t.shape()[d];
     if (t.numel())
       ops::copy_values(
           make_tensor_on(y.storage(), t.shape(), y.strides(), at * y.strides()[d], y.dtype()), t);
@@ -57,12 +63,15 @@ Tensor cat(std::span<const Tensor> list, std::int64_t dim) {
     at += size;
   }
   if (!recorded) return y;
+  std::vector<bool> flat;  // those left out
+  for (const Tensor& t : tensors) flat.push_back(left_out(t));
   record_many("cat", tensors, {&y, 1}, y.device(),
-              [sizes, d](std::span<const Tensor> dy, Needs needs) -> Grads {
+              [sizes, flat, d](std::span<const Tensor> dy, Needs needs) -> Grads {
                 std::vector<Tensor> parts(sizes.size());
                 std::int64_t from = 0;
                 for (std::size_t i = 0; i < sizes.size(); ++i) {
                   if (needs[i]) parts[i] = dy[0].narrow(d, from, sizes[i]);
+                  if (needs[i] && flat[i]) parts[i] = parts[i].reshape({0});
                   from += sizes[i];
                 }
                 return Grads(std::move(parts));

@@ -75,6 +75,20 @@ TEST_CASE("join: many parts, one of them several times", "[join][gradients]") {
   CHECK_FALSE(b.grad().defined());
 }
 
+TEST_CASE("join: cat leaves out tensors of shape [0], whatever the rank", "[join][gradients]") {
+  const Tensor none = empty({0}, {.requires_grad = true}),
+               x = random_tensor({2, 3}, DType::float32).requires_grad_();
+  for (const std::int64_t dim : {0, 1}) {
+    CHECK_SAME_BITS(cat({none, x}, dim), x);
+    CHECK(cat({x, none, x}, dim).shape() == (dim == 0 ? Shape{4, 3} : Shape{2, 6}));
+    cat({x, none}, dim).sum().backward();
+  }
+  CHECK(none.grad().shape() == Shape{0});
+  CHECK_EXACT(x.grad(), Array({2, 3}, 2.0));
+  CHECK(cat({none, none}).shape() == Shape{0});
+  CHECK_THROWS_AS(cat({none, x, ones({3})}), ShapeError);
+}
+
 TEST_CASE("join: gradients of split parts that nobody used are zero", "[join][gradients]") {
   const auto middle = [](T x) { return split(x * 2.0, Whole{1, 3, 1})[1]; };
   CHECK(gradient_at(middle, {1, 2, 3, 4, 5}) == List{0, 2, 2, 2, 0});
