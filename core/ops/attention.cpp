@@ -117,12 +117,29 @@ Tensor dropped(const Tensor& p, const Setting& s) {
 
 }  // namespace
 
+namespace {
+
+/// 16-bit operands are computed in float32: q k^T may overflow float16 before it is scaled.
+bool is_narrow(const Heads& h) { return size_of(h.q.dtype()) == 2; }
+Tensor widened(const Tensor& t) {
+  return t.defined() && is_floating(t.dtype()) ? t.to(DType::float32) : t;
+}
+Heads widened(const Heads& h) { return {widened(h.q), widened(h.k), widened(h.v)}; }
+
+}  // namespace
+
 Tensor composed_attention(const Heads& h, const Tensor& mask, const Setting& s) {
+  if (is_narrow(h)) return composed_attention(widened(h), widened(mask), s).to(h.q.dtype());
   return apart(matmul(in_groups(dropped(probabilities(h, mask, s), s), h), h.v), h);
 }
 
 Heads composed_attention_backward(const Heads& h, const Tensor& mask, const Tensor& dy,
                                   const Setting& s) {
+  if (is_narrow(h)) {
+    const DType dtype = h.q.dtype();
+    const Heads d = composed_attention_backward(widened(h), widened(mask), widened(dy), s);
+    return {d.q.to(dtype), d.k.to(dtype), d.v.to(dtype)};
+  }
   const Tensor p = probabilities(h, mask, s);
   const Tensor dys = in_groups(dy, h), dp = apart(matmul(dys, h.v.transpose(-1, -2)), h),
                ds = in_groups(softmax_backward(p, dropped(dp, s), false) * s.scale, h);

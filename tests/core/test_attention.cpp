@@ -174,6 +174,22 @@ TEST_CASE("attention: a query that sees nothing gives 0 and no gradient; NaN is 
   for (std::size_t i = 0; i < 12; ++i) CHECK(std::isnan(y[i]) == (i >= 8));
 }
 
+TEST_CASE("attention: 16-bit scores are not rounded where recorded ops compute them",
+          "[attention]") {
+  const auto make = [](double x) { return full({1, 1, 8, 64}, x, {.dtype = DType::float16}); };
+  // 64 * 32 * 32 is more than float16 holds
+  const Tensor q = make(32).requires_grad_(), k = make(32), v = make(3),
+               mask = zeros({8, 8}, {.dtype = DType::float16}).requires_grad_();
+  const Tensor y = scaled_dot_product_attention(q, k, v, mask);
+  CHECK(y.dtype() == DType::float16);
+  for (const double each : list(y)) CHECK(each == 3);
+  y.sum().backward();
+  for (const double each : list(q.grad())) CHECK(each == 0);
+  for (const double each : list(mask.grad())) CHECK(each == 0);
+  const Tensor g = grad(scaled_dot_product_attention(q, k, v).sum(), {q}, false, true)[0];
+  for (const double each : list(g)) CHECK(each == 0);
+}
+
 TEST_CASE("attention: without keys or queries", "[attention]") {
   const Tensor q = ones({2, 3, 4}).requires_grad_(), none = ones({2, 0, 4}).requires_grad_();
   CHECK(scaled_dot_product_attention(none, q, q).shape() == Shape{2, 0, 4});
