@@ -132,7 +132,7 @@ void Engine::check_values() {
     if (seed_factor_ != 1) value = value / seed_factor_;
     if (!leaf.grad) {
       // the gradient must not share memory with another tensor
-      if (!create_ && !detail::sole_owner(value)) value = value.clone();
+      if (!detail::sole_owner(value)) value = value.clone();
     } else if (const Tensor old(leaf.grad); create_ || old.requires_grad() ||
                                             !ops::has_own_elements(*leaf.grad) ||
                                             old.storage() == value.storage()) {

@@ -127,6 +127,20 @@ TEST_CASE("higher: backward with create_graph leaves gradients that can be diffe
   CHECK_FALSE((z.grad().requires_grad() || grad(z * z, {z})[0].requires_grad()));
 }
 
+TEST_CASE("higher: two leaves never share a gradient's memory", "[autograd][higher]") {
+  for (const bool create_graph : {false, true}) {
+    const Tensor a = ones({3}).requires_grad_(), b = ones({3}).requires_grad_();
+    ((a + b) * tensor({1.0, 2.0, 3.0})).sum().backward({}, false, create_graph);
+    CHECK_FALSE(a.grad().storage() == b.grad().storage());
+    {
+      const NoGrad guard;
+      a.grad().mul_(2);
+    }
+    CHECK(list(b.grad()) == List{1, 2, 3});
+    for (const Tensor& t : {a, b}) t.set_grad({});
+  }
+}
+
 TEST_CASE("higher: create_graph holds under no_grad, and a graph that was freed cannot give one",
           "[autograd][higher][errors]") {
   const Tensor x = at(2), y = x * x;
