@@ -26,9 +26,10 @@ double cosine(double base, double min_lr, double part) {
   return min_lr + (base - min_lr) * (1 + std::cos(std::numbers::pi * part)) / 2;
 }
 
-/// Interpolates from `first` to `last` as `part` goes from 0 to 1.
+/// Interpolates from `first` to `last` as `part` goes from 0 to 1. In the step after the last one,
+/// `part` is above 1: a line stays at `last`, because beyond it the rate would be negative.
 double anneal(const OneCycleOptions& o, double first, double last, double part) {
-  return o.linear ? (last - first) * part + first
+  return o.linear ? (last - first) * std::min(part, 1.0) + first
                   : last + (first - last) / 2 * (1 + std::cos(std::numbers::pi * part));
 }
 

@@ -50,9 +50,25 @@ TEST_CASE("checkpoint: a run that is stopped anywhere and resumed ends with the 
     training::Checkpoint checkpoint(folder / "deep/run", second.model, second.optimizer,
                                     second.loader);
     REQUIRE(checkpoint.load_latest());
+    second.loader.set_epoch(second.loader.epoch());  // as loops with a DistributedSampler do
     train_on(second);
     CHECK(second.bits() == expected);
   }
+}
+
+TEST_CASE("checkpoint: while an average is swapped in, nothing is saved or loaded",
+          "[training][checkpoint]") {
+  const TemporaryFolder folder;
+  Run run;
+  optim::Average average(run.model);
+  average.update();
+  training::Checkpoint checkpoint(folder.path(), run.model, average);
+  checkpoint.save();
+  const optim::Averaged guard(average);
+  const char* const refused = "Checkpoint: expected the model's own parameters, got";
+  CHECK_THROWS_TEXT(ArgumentError, refused, checkpoint.save());
+  CHECK_THROWS_TEXT(ArgumentError, refused, checkpoint.load_latest());
+  CHECK(checkpoint.numbers().size() == 1);
 }
 
 TEST_CASE("checkpoint: without a folder nothing is saved", "[training][checkpoint]") {

@@ -137,6 +137,14 @@ TEST_CASE("schedules: OneCycle moves beta1 of Adam, and refuses an optimizer wit
   for (int i = 3; i < 11; ++i) schedule.step();
   CHECK_THROWS_TEXT(ArgumentError, "OneCycle: expected at most 11 steps, got 12", schedule.step());
   CHECK(schedule.steps() == 11);
+  // beyond its end a line would go below 0
+  for (const bool three_phase : {false, true}) {
+    OneCycleSchedule line(adam,
+                          {.max_lr = 0.1, .steps = 11, .linear = true, .three_phase = three_phase});
+    for (int i = 0; i < 11; ++i) line.step();
+    CHECK(adam.lr() == Approx(0.1 / 25 / 1e4).epsilon(1e-9));
+    CHECK(adam.options().beta1 == Approx(0.95));
+  }
   SGD plain({p}, {.lr = 0.3});
   CHECK_THROWS_TEXT(ArgumentError,
                     "SGD: expected an optimizer made with momentum or beta1, got one without",

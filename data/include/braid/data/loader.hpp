@@ -263,10 +263,12 @@ template <class D> class DataLoader {
   }
   /// Returns the epoch that the next begin() starts.
   [[nodiscard]] std::int64_t epoch() const noexcept { return epoch_; }
-  /// Sets the epoch that the next begin() starts. Throws ArgumentError if it is < 0, or so large
-  /// that the count of batches could overflow.
+  /// Sets the epoch that the next begin() starts. A position in that epoch, which load_state() has
+  /// restored, stays. Throws ArgumentError if the epoch is < 0, or so large that the count of
+  /// batches could overflow.
   void set_epoch(std::int64_t epoch) {
     detail::check_epoch("set_epoch", epoch, batches());
+    if (epoch == epoch_ && first_ != 0) return;
     epoch_ = epoch;
     first_ = 0;
     *position_ = {epoch, 0};

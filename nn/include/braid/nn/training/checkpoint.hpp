@@ -109,6 +109,12 @@ template <class T> class PartOf final : public Part {
     else return "model";
   }
   void check() const override {
+    if constexpr (requires { thing_.swapped_in(); }) {  // the model's own numbers are not in it
+      if (thing_.swapped_in())
+        throw ArgumentError(
+            "Checkpoint: expected the model's own parameters, got a model whose "
+            "average is swapped in");
+    }
     if constexpr (kTree) {
       if (state_dict(std::as_const(thing_), {.tensors = tensors_}).empty())
         nothing_to_save(kSignature);
