@@ -186,7 +186,8 @@ TEST_CASE("conv: sums of integers are exact, then rounded once", "[kernels][conv
       const Expected expected(problem);
       INFO("shape " << i << ", " << braid::name_of(t));
       problem.run(t, !on_cuda() && t == DType::float32);
-      const auto wrong = [&](const Buffer& got, const Sum& sums) {
+      // clang 14 captures no structured binding by reference
+      const auto wrong = [t = t](const Buffer& got, const Sum& sums) {
         Buffer rounded(t, 1);
         std::int64_t count = 0;
         for (std::int64_t j = 0; j < got.size(); ++j) {
