@@ -21,6 +21,7 @@
 #include "attention.hpp"
 #include "common.hpp"
 #include "dropout.hpp"
+#include "map.hpp"
 
 namespace braid {
 namespace ops {
@@ -115,36 +116,35 @@ Tensor dropped(const Tensor& p, const Setting& s) {
   return p * dropout_by(ones, s.dropout_p, s.key).narrow(2, 0, p.shape()[3]).transpose(0, 1);
 }
 
-}  // namespace
-
-namespace {
-
-/// 16-bit operands are computed in float32: q k^T may overflow float16 before it is scaled.
-bool is_narrow(const Heads& h) { return size_of(h.q.dtype()) == 2; }
-Tensor widened(const Tensor& t) {
-  return t.defined() && is_floating(t.dtype()) ? t.to(DType::float32) : t;
+Tensor with_dtype(const Tensor& t, DType dtype) {
+  return t.defined() && is_floating(t.dtype()) ? t.to(dtype) : t;
 }
-Heads widened(const Heads& h) { return {widened(h.q), widened(h.k), widened(h.v)}; }
+Heads with_dtype(const Heads& h, DType dtype) {
+  return {h.q.to(dtype), h.k.to(dtype), h.v.to(dtype)};
+}
 
 }  // namespace
 
-Tensor composed_attention(const Heads& h, const Tensor& mask, const Setting& s) {
-  if (is_narrow(h)) return composed_attention(widened(h), widened(mask), s).to(h.q.dtype());
-  return apart(matmul(in_groups(dropped(probabilities(h, mask, s), s), h), h.v), h);
+// 16-bit operands are computed in float32: q k^T may overflow float16 before it is scaled.
+
+Tensor composed_attention(const Heads& given, const Tensor& mask, const Setting& s) {
+  return rounded_once(given.q.dtype(), [&](DType wide) {
+    const Heads h = with_dtype(given, wide);
+    const Tensor p = dropped(probabilities(h, with_dtype(mask, wide), s), s);
+    return apart(matmul(in_groups(p, h), h.v), h);
+  });
 }
 
-Heads composed_attention_backward(const Heads& h, const Tensor& mask, const Tensor& dy,
+Heads composed_attention_backward(const Heads& given, const Tensor& mask, const Tensor& dy,
                                   const Setting& s) {
-  if (is_narrow(h)) {
-    const DType dtype = h.q.dtype();
-    const Heads d = composed_attention_backward(widened(h), widened(mask), widened(dy), s);
-    return {d.q.to(dtype), d.k.to(dtype), d.v.to(dtype)};
-  }
-  const Tensor p = probabilities(h, mask, s);
-  const Tensor dys = in_groups(dy, h), dp = apart(matmul(dys, h.v.transpose(-1, -2)), h),
+  const DType wide = statistics_type(given.q.dtype());
+  const Heads h = with_dtype(given, wide);
+  const Tensor p = probabilities(h, with_dtype(mask, wide), s);
+  const Tensor dys = in_groups(dy.to(wide), h), dp = apart(matmul(dys, h.v.transpose(-1, -2)), h),
                ds = in_groups(softmax_backward(p, dropped(dp, s), false) * s.scale, h);
-  return {apart(matmul(ds, h.k), h), matmul(ds.transpose(-1, -2), in_groups(h.q, h)),
-          matmul(in_groups(dropped(p, s), h).transpose(-1, -2), dys)};
+  const Heads d{apart(matmul(ds, h.k), h), matmul(ds.transpose(-1, -2), in_groups(h.q, h)),
+                matmul(in_groups(dropped(p, s), h).transpose(-1, -2), dys)};
+  return with_dtype(d, given.q.dtype());
 }
 
 bool fits_kernels(const Heads& h) {

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <braid/core/ops/join.hpp>
+
+#include <algorithm>
 
 #include "autograd/view_history.hpp"
 #include "common.hpp"
@@ -23,26 +23,31 @@ std::vector<Tensor> promoted(std::span<const Tensor> tensors) {
   return list;
 }
 
+/// A list that starts as empty({0}) is often joined with what comes, of whatever rank.
+bool is_flat_and_empty(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
+
 }  // namespace
 
 Tensor cat(std::span<const Tensor> list, std::int64_t dim) {
   if (list.empty()) throw ArgumentError("cat: expected at least one tensor, got none");
-  const std::vector<Tensor> converted = promoted(list);
-  const std::span<const Tensor> tensors = converted.empty() ? list : std::span(converted);
-  // a list that starts empty is often joined with what comes: [0] fits any shape
-  const auto left_out = [](const Tensor& t) { return t.dim() == 1 && t.numel() == 0; };
-  const auto shaped = std::find_if_not(tensors.begin(), tensors.end(), left_out);
-  const Tensor& first = shaped == tensors.end() ? tensors.front() : *shaped;
+  std::vector<Tensor> converted = promoted(list);
+  std::span<const Tensor> tensors = converted.empty() ? list : std::span<const Tensor>(converted);
+  const auto joined = std::find_if_not(tensors.begin(), tensors.end(), is_flat_and_empty);
+  const Tensor& first = joined == tensors.end() ? tensors.front() : *joined;
   if (first.dim() == 0) throw ShapeError("cat: expected tensors with dimensions, got a scalar");
   const int d = wrap_dim("cat", dim, first.dim());
   Shape shape = first.shape();
   shape[d] = 0;
+  if (first.dim() != 1 && std::any_of(tensors.begin(), tensors.end(), is_flat_and_empty)) {
+    if (converted.empty()) converted.assign(list.begin(), list.end());
+    for (Tensor& t : converted)
+      if (is_flat_and_empty(t)) t = t.reshape(shape);
+    tensors = converted;
+  }
   bool recorded = false;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     ops::check_device("cat", first, t);
-    recorded = recorded || needs_grad({t});
-    if (left_out(t)) continue;
     Shape other = t.shape();
     if (other.rank() == shape.rank()) other[d] = shape[d];
     if (other != shape)
@@ -50,12 +55,13 @@ Tensor cat(std::span<const Tensor> list, std::int64_t dim) {
                            ", got ", t.shape(), " (tensor ", i, ")"));
     if (__builtin_add_overflow(shape[d], t.shape()[d], &shape[d]))
       throw ShapeError("cat: expected at most 2^63 - 1 elements in the joined dim, got more");
+    recorded = recorded || needs_grad({t});
   }
   Tensor y = make_tensor(shape, first.dtype(), first.device());
   std::vector<std::int64_t> sizes;
   std::int64_t at = 0;
   for (const Tensor& t : tensors) {
-    const std::int64_t size = left_out(t) ? 0 : t.shape()[d];
+    const std::int64_t size = t.shape()[d];
     if (t.numel())
       ops::copy_values(
           make_tensor_on(y.storage(), t.shape(), y.strides(), at * y.strides()[d], y.dtype()), t);
@@ -63,15 +69,12 @@ Tensor cat(std::span<const Tensor> list, std::int64_t dim) {
     at += size;
   }
   if (!recorded) return y;
-  std::vector<bool> flat;  // those left out
-  for (const Tensor& t : tensors) flat.push_back(left_out(t));
   record_many("cat", tensors, {&y, 1}, y.device(),
-              [sizes, flat, d](std::span<const Tensor> dy, Needs needs) -> Grads {
+              [sizes, d](std::span<const Tensor> dy, Needs needs) -> Grads {
                 std::vector<Tensor> parts(sizes.size());
                 std::int64_t from = 0;
                 for (std::size_t i = 0; i < sizes.size(); ++i) {
                   if (needs[i]) parts[i] = dy[0].narrow(d, from, sizes[i]);
-                  if (needs[i] && flat[i]) parts[i] = parts[i].reshape({0});
                   from += sizes[i];
                 }
                 return Grads(std::move(parts));

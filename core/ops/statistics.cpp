@@ -30,20 +30,15 @@ Tensor finished(const char* op, const Tensor& x, const Tensor& wide, const ops::
                 bool keepdim, F of) {
   Tensor y = wide.reshape(keepdim ? plan.kept_dims : plan.kept).to(x.dtype());
   if (!needs_grad({x})) return y;
-  if constexpr (std::is_invocable_v<F, const Tensor&, const Tensor&>) {
-    return record(op, {x}, y,
-                  [sx = SavedTensor(x), kept = plan.kept_dims, of](const Tensor& dy) -> Grads {
-                    return {of(widened(sx.get()), widened(dy.reshape(kept))).to(dy.dtype())};
-                  });
-  } else {
-    return record(
-        op, {x}, y,
-        [sx = SavedTensor(x), sy = SavedTensor::output(y), kept = plan.kept_dims,
-         of](const Tensor& dy) -> Grads {
-          return {of(widened(sx.get()), widened(sy.get().reshape(kept)), widened(dy.reshape(kept)))
-                      .to(dy.dtype())};
-        });
-  }
+  constexpr bool takes_y = std::is_invocable_v<F, const Tensor&, const Tensor&, const Tensor&>;
+  return record(op, {x}, y,
+                [sx = SavedTensor(x), sy = takes_y ? SavedTensor::output(y) : SavedTensor(Tensor()),
+                 kept = plan.kept_dims, of](const Tensor& dy) -> Grads {
+                  const Tensor t = widened(sx.get()), dt = widened(dy.reshape(kept));
+                  if constexpr (takes_y)
+                    return {of(t, widened(sy.get().reshape(kept)), dt).to(dy.dtype())};
+                  else return {of(t, dt).to(dy.dtype())};
+                });
 }
 
 struct Spread {
