@@ -188,8 +188,9 @@ std::pair<Tensor, Tensor> MultiheadAttention::with_weights(const Tensor& query, 
   const Heads h = heads_of(*this, o.query, o.key, o.value);
   const Tensor mask = joined_masks(call, call.is_causal, o.query,
                                    {o.query.size(0), num_heads, o.query.size(1), o.key.size(1)});
-  Tensor scores = matmul(h.q, h.k.transpose(-1, -2)) *
-                  (1 / std::sqrt(static_cast<double>(embed_dim / num_heads)));
+  // scaled before the product, which may overflow float16 otherwise
+  Tensor scores = matmul(h.q * (1 / std::sqrt(static_cast<double>(embed_dim / num_heads))),
+                         h.k.transpose(-1, -2));
   if (mask.defined())
     scores = mask.dtype() == DType::bool_ ? where(mask, scores, number_like(scores, kNone))
                                           : scores + mask;

@@ -98,6 +98,20 @@ TEST_CASE("Transformer: encoder and decoder as PyTorch's, with their state", "[n
   }
 }
 
+TEST_CASE("MultiheadAttention: weights of float16 do not overflow before they are scaled",
+          "[nn][attention]") {
+  nn::MultiheadAttention m = home(nn::MultiheadAttention(64, 1, {.batch_first = true}));
+  {
+    const NoGrad guard;
+    m.in_proj_weight.zero_();
+    m.in_proj_bias.fill_(32);  // q k^T is 65536
+  }
+  const Tensor x = ones({1, 4, 64}, {.device = here()});
+  const Autocast guard(DType::float16);
+  const Tensor weights = m.with_weights(x, x, x).second.detach();
+  CHECK(weights.to_vector<double>() == std::vector<double>(16, 0.25));
+}
+
 TEST_CASE(
     "MultiheadAttention: apart, packed and with weights agree; without batch; masks of each head",
     "[nn][attention]") {
