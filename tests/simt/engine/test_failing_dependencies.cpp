@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <braid/braid.hpp>
+#include <braid/core/internal/backend.hpp>
 
 #include "child.hpp"
 #include "cuda/gate.hpp"
@@ -103,25 +104,45 @@ std::string copy_held_up(Device from, Device to) {
   return "";  // an error would be a finding
 }
 
-/// Uploads use memory again whose readers are held up. A segment of the pool holds two of them, so
-/// that nothing is free beside the four that wait for their readers.
+/// Uploads use memory again whose readers are held up. A segment of the pool holds two of them, and
+/// none is left from before, so that nothing is free beside the four that wait for their readers.
 std::string upload_again(Device device) {
   constexpr std::int64_t half_segment = 250'000;
+  empty_cache(device);
   std::vector<std::pair<double, Tensor>> doubled;
   {
     test::Gate gate(current_stream(device));
     const std::jthread opener([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
       gate.open();
     });
     for (int i = 1; i < 8; ++i) {
-      const Tensor x = full({half_segment}, i);
+      const Tensor x = full({half_segment}, 1.0 * i);
       attempt(
           [&] { doubled.emplace_back(2.0 * i * kSmall, x.to(device).narrow(0, 0, kSmall) * 2); });
     }
   }
   for (const auto& [want, y] : doubled)
     if (sum(y).item<double>() != want) return "uploads: wrong numbers; ";
+  return "";
+}
+
+/// Pinned memory is released while copies from it are held up, and the host writes to it again.
+std::string upload_pinned(Device device) {
+  std::vector<std::pair<double, Tensor>> doubled;
+  {
+    test::Gate gate(*device_context(device).backend->upload_stream());
+    const std::jthread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      gate.open();
+    });
+    for (int i = 1; i < 4; ++i) {
+      const Tensor x = full({kSmall}, 1.0 * i).pin_memory();
+      attempt([&] { doubled.emplace_back(2.0 * i * kSmall, x.to(device, true) * 2); });
+    }
+  }
+  for (const auto& [want, y] : doubled)
+    if (sum(y).item<double>() != want) return "pinned: wrong numbers; ";
   return "";
 }
 
@@ -184,6 +205,7 @@ std::string on_machine(bool access) {
       text += each_failing(function, failures, [&] { return copy_around(a, b); });
       text += each_failing(function, failures, [&] { return copy_held_up(a, b); });
       text += each_failing(function, failures, [&] { return upload_again(a); });
+      text += each_failing(function, failures, [&] { return upload_pinned(a); });
     }
     for (const Device d : devices()) synchronize(d);
     text += test::findings();
