@@ -136,6 +136,7 @@ struct Edge {
   Ref<Node> node;
   Ref<TensorImpl> leaf;
   std::uint32_t output_nr = 0;
+  bool unused = false;  // set while a grad() runs whose inputs are not behind this edge
   [[nodiscard]] explicit operator bool() const noexcept { return node || leaf; }
 };
 
@@ -175,7 +176,10 @@ class Node : public RefCounted {
   /// ThreadContext::origin() of the thread that recorded this node; null if there was none.
   [[nodiscard]] const Origin* origin() const noexcept { return origin_; }
   /// True if input i needs a gradient. For use inside backward.
-  [[nodiscard]] bool needs(std::size_t i) noexcept { return static_cast<bool>(edges()[i]); }
+  [[nodiscard]] bool needs(std::size_t i) noexcept {
+    const Edge& edge = edges()[i];
+    return edge && !edge.unused;
+  }
   void destroy() const noexcept;  // iterative: a chain of 10^6 nodes must not recurse
 
  protected:
@@ -357,7 +361,8 @@ void record_many(const char* name, std::span<const Tensor> inputs, std::span<con
       detail::attach(outputs[i], node, static_cast<std::uint32_t>(i));
 }
 
-/// Computes the gradients of `outputs` with respect to `inputs`, without changing any grad().
+/// Computes the gradients of `outputs` with respect to `inputs`, without changing any grad(). Runs
+/// and frees only the part of the graph between them.
 /// `gradients` are those with respect to the outputs; empty means ones, for outputs of one element.
 /// If no output depends on an input, this throws AutogradError or, with allow_unused, returns an
 /// undefined tensor for it. create_graph records the computation, so that the result can be
