@@ -5,6 +5,8 @@
 
 #include <braid/core/ops/create.hpp>
 
+#include "ops/common.hpp"
+
 namespace braid {
 namespace autograd {
 
@@ -62,16 +64,41 @@ bool is_among(const Tensor& t, std::span<const Tensor> list) {
                                     [&](const Tensor& other) { return other.is_same(t); });
 }
 
-/// What a gradient of zeros looks like.
+/// What the gradient of a tensor looks like.
 struct Like {
   Shape shape;
   DType dtype;
   Device device;
+
+  Like() : shape{0}, dtype(DType::float32) {}
+  explicit Like(const Tensor& t) : Like() {
+    if (t.defined()) shape = t.shape(), dtype = t.dtype(), device = t.device();
+  }
 };
 
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  const int more = to.rank() - from.rank();
+  if (more < 0) return false;
+  for (int d = 0; d < from.rank(); ++d)
+    if (from[d] != to[d + more] && from[d] != 1) return false;
+  return true;
+}
+
+/// Returns the gradient that backward made for argument `i`, as its input needs it: summed over the
+/// dims that forward broadcast, and in the input's dtype. Recorded.
+Tensor for_input(const char* name, std::size_t i, Tensor g, const Like& x) {
+  if (!g.defined()) return g;
+  if (g.device() != x.device && g.dim() == 0) g = g.to(x.device);
+  if (g.device() != x.device || !broadcasts_to(x.shape, g.shape()))
+    throw AutogradError(str(name, "::backward: expected as gradient ", i, " a tensor on ", x.device,
+                            " of shape ", x.shape, " or one that this broadcasts to, got ",
+                            g.shape(), " on ", g.device()));
+  return ops::sum_to(g, x.shape).to(x.dtype);
+}
+
 /// Those of the gradients that belong to tensors among the arguments.
-Grads of_tensors(const char* name, const std::vector<bool>& is_tensor,
-                 const std::vector<Tensor>& gradients) {
+Grads of_tensors(const char* name, const std::vector<bool>& is_tensor, std::span<const Like> inputs,
+                 Needs needs, const std::vector<Tensor>& gradients) {
   const std::size_t count = is_tensor.size();
   bool more = false;
   for (std::size_t i = count; i < gradients.size(); ++i) more = more || gradients[i].defined();
@@ -81,7 +108,8 @@ Grads of_tensors(const char* name, const std::vector<bool>& is_tensor,
                             gradients.size()));
   std::vector<Tensor> chosen;
   for (std::size_t i = 0; i < count; ++i) {
-    if (is_tensor[i]) chosen.push_back(gradients[i]);
+    if (const std::size_t k = chosen.size(); is_tensor[i])
+      chosen.push_back(needs[k] ? for_input(name, i, gradients[i], inputs[k]) : Tensor());
     else if (gradients[i].defined())
       throw AutogradError(str(name, "::backward: expected an undefined Tensor() as gradient ", i,
                               ", since that argument of forward is no tensor, got one of shape ",
@@ -121,7 +149,7 @@ void record_function(const char* name, const std::shared_ptr<autograd::AutogradC
   if (!recorded) return;
   check_dirty(name, dirty, inputs, outputs);
   std::vector<Tensor> differentiable;
-  std::vector<Like> like;
+  std::vector<Like> like, of_inputs(inputs.begin(), inputs.end());
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     Tensor& y = outputs[k];
     const bool has_gradient = y.defined() && !is_among(y, constant) && is_floating(y.dtype());
@@ -130,8 +158,7 @@ void record_function(const char* name, const std::shared_ptr<autograd::AutogradC
         (is_among(y, inputs) || y.requires_grad() || is_among(y, differentiable)))
       y = y.detach();
     differentiable.push_back(has_gradient ? y : Tensor());
-    like.push_back(y.defined() ? Like{y.shape(), y.dtype(), y.device()}
-                               : Like{Shape{0}, DType::float32, Device()});
+    like.emplace_back(y);
   }
   for (const Tensor& t : to_save) {
     const auto same = std::find_if(differentiable.begin(), differentiable.end(),
@@ -147,16 +174,18 @@ void record_function(const char* name, const std::shared_ptr<autograd::AutogradC
   if (first == differentiable.end()) return;
   const Device device = first->device();
   record_many(name, inputs, differentiable, device,
-              [name, context, like, is_tensor = arguments.is_tensor, count = inputs.size(),
-               backward](std::span<const Tensor> dys, Needs needs) -> Grads {
+              [name, context, like, of_inputs, is_tensor = arguments.is_tensor, backward](
+                  std::span<const Tensor> dys, Needs needs) -> Grads {
                 std::vector<Tensor> gradients(dys.begin(), dys.end());
                 for (std::size_t k = 0; k < gradients.size() && context->materializes_; ++k)
                   if (!gradients[k].defined())
                     gradients[k] =
                         zeros(like[k].shape, {.device = like[k].device, .dtype = like[k].dtype});
                 context->needs_.clear();
-                for (std::size_t i = 0; i < count; ++i) context->needs_.push_back(needs[i]);
-                return of_tensors(name, is_tensor, backward(context.get(), std::move(gradients)));
+                for (std::size_t i = 0; i < of_inputs.size(); ++i)
+                  context->needs_.push_back(needs[i]);
+                return of_tensors(name, is_tensor, of_inputs, needs,
+                                  backward(context.get(), std::move(gradients)));
               });
 }
 

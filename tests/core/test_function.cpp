@@ -83,6 +83,17 @@ struct Double : autograd::Function<Double> {
   }
 };
 
+/// x, whose backward returns the second argument.
+struct Returns : autograd::Function<Returns> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& gradient) {
+    ctx->save_for_backward({gradient});
+    return x.clone();
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list&) {
+    return {ctx->get_saved_variables()[0], Tensor()};
+  }
+};
+
 enum class Wrong { few, many, number, none, unassigned };
 /// x, with a backward that returns what it must not.
 struct Bad : autograd::Function<Bad> {
@@ -181,6 +192,23 @@ TEST_CASE("Function: what backward must not return, and changed inputs", "[autog
   const Tensor w = of({1, 1}).detach(), y = Product::apply(x, w, 1.0);
   w.add_(1);
   CHECK_THROWS_TEXT(AutogradError, "changed in place", y.sum().backward());
+}
+
+TEST_CASE("Function: gradients of another shape or dtype than the input", "[autograd]") {
+  const auto gradient = [](const Shape& shape, DType dtype) {
+    const Tensor x = of({1, 2}), whole = x * 2;  // no leaf: the gradient goes on to another node
+    Returns::apply(whole, braid::full(shape, 3.0, {.device = here(), .dtype = dtype}))
+        .sum()
+        .backward();
+    return list(x.grad());
+  };
+  CHECK(gradient({2}, DType::float32) == List{6, 6});
+  CHECK(gradient({3, 2}, DType::float64) == List{18, 18});
+  CHECK(gradient({2, 1, 2}, DType::int64) == List{12, 12});
+  for (const Shape& wrong : {Shape{3}, Shape{1}, Shape{2, 1}, Shape{}})
+    CHECK_THROWS_TEXT(AutogradError,
+                      "Returns::backward: expected as gradient 0 a tensor on*of shape [2] or one",
+                      gradient(wrong, DType::float64));
 }
 
 TEST_CASE("autograd::grad and backward: LibTorch's arguments", "[autograd]") {
