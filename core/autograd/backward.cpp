@@ -62,6 +62,7 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> gradients, bool retain_graph, bool create_graph,
                          bool allow_unused) {
+  if (inputs.empty()) throw ArgumentError("grad: expected inputs, got none");
   for (const Tensor& x : inputs)
     if (!x.requires_grad())
       throw AutogradError(str("grad: expected inputs that require a gradient, got one of shape ",

@@ -25,7 +25,8 @@ namespace braid::detail {
 
 namespace braid::autograd {
 
-/// The state of one call of backward() or grad(). One thread creates, runs and commits it.
+/// The state of one call of backward() or grad(). One thread creates, runs and commits it. Several
+/// may run at the same time if they share no node; they may add to the same leaves.
 class Engine {
  public:
   Engine(bool retain, bool create);
@@ -33,12 +34,11 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine() {
-    release_leaves();
-    for (const Ref<Node>& n : found_) n->task_ = nullptr;
+    for (const Ref<Node>& n : found_) release(*n);
   }
 
   /// Runs all nodes that the roots depend on. `captures`: the tensors whose gradients grad()
-  /// returns; empty in backward().
+  /// returns; empty in backward(). With captures, only the nodes between the roots and them run.
   void run(std::span<const Tensor> roots, std::span<const Tensor> captures);
 
   /// Adds a callback of at_end_of_backward().
@@ -60,9 +60,15 @@ class Engine {
 
  private:
   // The list of nodes: collected from the roots, sorted by depth, with slots for their gradients.
+  /// Makes the node this engine's; false if it is already. Throws AutogradError if it is another's.
+  bool claim(Node& node);
+  [[nodiscard]] bool owns(Node& node) const noexcept;
+  void release(Node& node) const noexcept;
   void find(const Ref<Node>& root);
   void order();
   void mark();
+  /// Leaves out the nodes that no capture is behind, and the edges to them and to other leaves.
+  void prune(std::span<const Tensor> captures);
   /// Moves each early node directly behind the last node that contributes to its gradient. Every
   /// gradient is still complete before it is used.
   void move_prioritized_first();
@@ -74,12 +80,6 @@ class Engine {
   // Gradients: contribute() adds to a slot, take() returns the sum.
   void contribute(std::uint32_t index, std::uint32_t order, Tensor gradient, bool concurrent);
   Tensor take(std::uint32_t index);
-
-  // Debug builds check that no two threads run a backward that adds to the same leaf. A backward
-  // that runs inside another one, in a hook or a node, may add to the leaves of the outer one.
-  void claim_leaves();
-  void release_leaves() noexcept;
-  class Inside;
 
   // Running nodes.
   void run_nodes(std::span<const Tensor> captures);
@@ -114,7 +114,7 @@ class Engine {
     std::size_t capture;
   };
 
-  bool retain_, create_, any_prioritized_ = false;
+  bool retain_, create_, any_prioritized_ = false, pruned_ = false;
   detail::Borrowed workspace_;
   std::vector<Ref<Node>>& found_ = (*workspace_).found;
   std::vector<detail::Task>& tasks_ = (*workspace_).tasks;
@@ -138,14 +138,6 @@ class Engine {
   // by leaf, only with sinks: the edges to it whose nodes have not run
   std::unique_ptr<std::atomic<std::uint32_t>[]> edges_to_come_;
   std::uint32_t first_leaf_slot_ = 0;
-#ifndef NDEBUG
-  struct Claim {
-    TensorImpl* leaf;
-    const Engine* before;  // its owner before this claim; null if none
-  };
-  std::vector<Claim> claims_;
-  const Engine* const outer_;  // the engine that this one runs inside of; null if none
-#endif
 };
 
 }  // namespace braid::autograd

@@ -34,6 +34,12 @@ using detail::Task;
 
 namespace {
 
+/// Leaked, because threads may still run while the process exits.
+std::mutex& leaves_mutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+
 Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
   if (!create_graph && detail::sole_owner(a) && a.shape() == b.shape() && a.dtype() == b.dtype()) {
     a.add_(b);
@@ -44,88 +50,18 @@ Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
 
 }  // namespace
 
-#ifndef NDEBUG
-
-namespace {
-thread_local const Engine* innermost = nullptr;  // the engine that this thread works for
-// owners() maps the leaves that a backward is about to add to. Mutex and map are leaked, because
-// threads may still run while the process exits.
-std::mutex& claims_mutex() {
-  static auto* const mutex = new std::mutex;
-  return *mutex;
-}
-std::unordered_map<const TensorImpl*, const Engine*>& owners() {
-  static auto* const map = new std::unordered_map<const TensorImpl*, const Engine*>;
-  return *map;
-}
-}  // namespace
-
-class Engine::Inside {
- public:
-  explicit Inside(const Engine* engine) noexcept : before_(std::exchange(innermost, engine)) {}
-  ~Inside() { innermost = before_; }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-
- private:
-  const Engine* before_;
-};
-
-Engine::Engine(bool retain, bool create) : retain_(retain), create_(create), outer_(innermost) {}
-
-void Engine::claim_leaves() {
-  claims_.reserve(leaves_.size());
-  const std::lock_guard lock(claims_mutex());
-  for (const Leaf& l : leaves_) {
-    const auto [at, fresh] = owners().try_emplace(l.impl, this);
-    const Engine* around = outer_;
-    while (!fresh && around != nullptr && around != at->second) around = around->outer_;
-    if (!fresh && around == nullptr)  // the destructor releases the claims made so far
-      throw AutogradError(
-          str("backward: expected leaves that no other thread's backward is adding to, got one of "
-              "shape ",
-              l.impl->shape,
-              " in use; give each thread leaves of its own, call grad() and add, or use "
-              "DataParallel"));
-    claims_.push_back({l.impl, fresh ? nullptr : at->second});
-    at->second = this;
-  }
-}
-
-void Engine::release_leaves() noexcept {
-  if (claims_.empty()) return;
-  const std::lock_guard lock(claims_mutex());
-  for (const Claim& c : claims_) {
-    if (c.before == nullptr) owners().erase(c.leaf);
-    else owners()[c.leaf] = c.before;
-  }
-}
-
-#else
-
-class Engine::Inside {
- public:
-  explicit Inside(const Engine* /*engine*/) noexcept {}
-  ~Inside() {}  // not trivial, so that unused variables of this type cause no warning
-};
 Engine::Engine(bool retain, bool create) : retain_(retain), create_(create) {}
-void Engine::claim_leaves() {}
-void Engine::release_leaves() noexcept {}
-
-#endif
 
 void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures) {
   for (const Tensor& root : roots)
     if (root.id()->grad_fn) find(root.id()->grad_fn);
   order();
+  if (!captures.empty()) prune(captures);
   prepare();
   place_captures(captures);
   for (const Tensor& root : roots)
     if (!root.id()->grad_fn) (void)leaf_slot(root.id());
-  if (captures.empty()) {  // grad() adds to no leaf
-    claim_leaves();
-    open_sinks();
-  }
+  if (captures.empty()) open_sinks();  // grad() adds to no leaf
   try {
     for (std::size_t i = 0; i < roots.size(); ++i) seed(roots[i], std::move(seeds_[i]));
     run_nodes(captures);
@@ -138,7 +74,6 @@ void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures
 void Engine::run_nodes(std::span<const Tensor> captures) {
   const GradMode mode(create_);
   const Autocast as_recorded(DType::bfloat16, false);
-  const Inside inside(this);
   const detail::Joins::Scope joins(joins_);
   feed_sinks();
   if (devices_.size() <= 1) {
@@ -160,7 +95,10 @@ Tensor Engine::captured(std::size_t i) {
 
 void Engine::commit_leaves() {
   const GradMode mode(create_);
-  const Inside inside(this);
+  // Backwards of other threads may add to the same leaves. Sinks wait for other ranks, which may be
+  // threads too: their leaves are of one thread.
+  std::unique_lock adding(leaves_mutex(), std::defer_lock);
+  if (sinks_.empty()) adding.lock();
   try {
     check_values();
     finish_sinks();
@@ -174,6 +112,7 @@ void Engine::commit_leaves() {
     if (l.in_place) Tensor(l.impl->grad).add_(l.value);
     else l.impl->grad = l.value.impl();
   }
+  if (adding) adding.unlock();
   for (const auto& sink : sinks_) sink->commit();
   on_devices_of_leaves(
       [](const Leaf& l) { return l.value.defined() || (l.sink && l.impl->grad); },
@@ -205,7 +144,6 @@ void Engine::on_devices_of_leaves(const Wanted& wanted, const F& f) {
   std::vector<std::exception_ptr> errors(list.size());
   run_on_devices(devices_, [&](std::size_t d) {
     const GradMode mode(create_);
-    const Inside inside(this);
     for (std::size_t i = 0; i < list.size(); ++i) {
       const auto at = std::find(devices_.begin(), devices_.end(), list[i]->impl->device);
       if ((at == devices_.end() ? 0 : static_cast<std::size_t>(at - devices_.begin())) != d)
@@ -221,125 +159,9 @@ void Engine::on_devices_of_leaves(const Wanted& wanted, const F& f) {
     if (error) std::rethrow_exception(error);
 }
 
-void Engine::find(const Ref<Node>& root) {
-  const auto visit = [this](const Ref<Node>& node) {
-    if (node->task_ == this) return;
-    if (node->task_)
-      throw AutogradError(
-          str("backward: expected a graph that no other backward is using, got one in use (at ",
-              node->name(), ")"));
-    if (node->released()) detail::already_freed(node->name());
-    node->task_ = this;
-    any_prioritized_ = any_prioritized_ || node->prioritized();
-    found_.push_back(node);
-  };
-  std::size_t next = found_.size();
-  visit(root);
-  for (; next < found_.size(); ++next) {
-    Node* const node = found_[next].get();
-    for (const Edge& e : node->edges())
-      if (e.node) visit(e.node);
-  }
-}
-
-void Engine::order() {
-  const auto deeper = [](const Ref<Node>& a, const Ref<Node>& b) {
-    return a->depth() > b->depth();
-  };
-  if (!std::is_sorted(found_.begin(), found_.end(), deeper))
-    std::stable_sort(found_.begin(), found_.end(), deeper);
-  mark();
-  if (any_prioritized_) move_prioritized_first();
-}
-
-void Engine::mark() {
-  for (std::uint32_t i = 0; i < found_.size(); ++i) found_[i]->mark_ = i;
-}
-
-void Engine::move_prioritized_first() {
-  struct Place {
-    std::uint32_t behind, index;
-    bool early;  // true: directly behind that position; false: at it
-  };
-  std::vector<Place> places;
-  std::vector<Ref<Node>> ordered;
-  ordered.reserve(found_.size());  // allocations fail before any node is moved
-  places.reserve(found_.size());
-  for (std::uint32_t i = 0; i < found_.size(); ++i) places.push_back({i, i, false});
-  for (std::uint32_t i = 0; i < found_.size(); ++i)
-    for (const Edge& e : found_[i]->edges())
-      // the last consumer overwrites the earlier ones
-      if (e.node && e.node->prioritized()) places[e.node->mark_] = {i, e.node->mark_, true};
-  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-    return a.behind != b.behind ? a.behind < b.behind : a.early < b.early;
-  });
-  for (const Place& place : places) ordered.push_back(std::move(found_[place.index]));
-  found_.swap(ordered);
-  mark();
-}
-
-void Engine::prepare() {
-  tasks_.reserve(found_.size());
-  std::uint32_t slots = 0;
-  for (const Ref<Node>& node : found_) {
-    tasks_.push_back({node.get(), slots, 0});
-    slots += node->outputs();
-    if (std::find(devices_.begin(), devices_.end(), node->device()) == devices_.end())
-      devices_.push_back(node->device());
-  }
-  slots_.resize(slots);
-  first_leaf_slot_ = slots;
-  if (devices_.size() > 1) missing_ = std::make_unique<std::atomic<std::uint32_t>[]>(tasks_.size());
-  for (Task& task : tasks_) {
-    task.first_target = static_cast<std::uint32_t>(targets_.size());
-    for (const Edge& e : task.node->edges()) {
-      Target target;
-      if (e.node) {
-        target.task = e.node->mark_;
-        target.slot = tasks_[target.task].first_slot + e.output_nr;
-        ++tasks_[target.task].contributions;
-        if (missing_) missing_[target.task].fetch_add(1, std::memory_order_relaxed);
-      } else if (e.leaf) {
-        target.slot = leaf_slot(e.leaf.get());
-      }
-      targets_.push_back(target);
-    }
-  }
-}
-
-std::uint32_t Engine::leaf_slot(TensorImpl* impl) {
-  constexpr std::size_t kLinear = 16;  // for few leaves, a linear search is faster than a map
-  if (leaves_.size() < kLinear) {
-    for (const Leaf& l : leaves_)
-      if (l.impl == impl) return l.slot;
-  } else {
-    if (leaf_index_.empty())
-      for (const Leaf& l : leaves_) leaf_index_.emplace(l.impl, l.slot);
-    if (const auto at = leaf_index_.find(impl); at != leaf_index_.end()) return at->second;
-    leaf_index_.emplace(impl, static_cast<std::uint32_t>(slots_.size()));
-  }
-  leaves_.push_back({impl, static_cast<std::uint32_t>(slots_.size()), {}, false, nullptr, 0});
-  slots_.emplace_back();
-  return leaves_.back().slot;
-}
-
-void Engine::place_captures(std::span<const Tensor> captures) {
-  captures_.assign(captures.size(), Target::kNone);
-  captured_now_.resize(captures.size());
-  for (std::size_t i = 0; i < captures.size(); ++i) {
-    TensorImpl* const impl = captures[i].id();
-    if (impl->grad_fn) {
-      if (impl->grad_fn->task_ == this)
-        watched_.push_back(
-            {impl->grad_fn->mark_, tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr, i});
-    } else {
-      captures_[i] = leaf_slot(impl);
-    }
-  }
-}
-
 void Engine::seed(const Tensor& root, Tensor gradient) {
   TensorImpl* const impl = root.id();
+  if (impl->grad_fn && !owns(*impl->grad_fn)) return;  // no input of grad() is behind this root
   const std::uint32_t slot =
       impl->grad_fn ? tasks_[impl->grad_fn->mark_].first_slot + impl->output_nr : leaf_slot(impl);
   if (impl->grad_fn) ++tasks_[impl->grad_fn->mark_].contributions;
@@ -412,7 +234,7 @@ void Engine::run_node(std::uint32_t index) {
   }
   for (const Watched& w : watched_)
     if (w.task == index) captured_now_[w.capture] = gradients[w.slot - task.first_slot];
-  if (any) {
+  if (any && task.runs) {
     const detail::RunningNode running(&node);
     Grads results = node.backward(gradients);
     const std::span<Edge> edges = node.edges();
@@ -427,7 +249,7 @@ void Engine::run_node(std::uint32_t index) {
     }
   }
   if (edges_to_come_) contributed(index);
-  if (!retain_) node.forget();
+  if (!retain_ && task.runs) node.forget();
 }
 
 void Engine::run_on_all() {
@@ -442,7 +264,6 @@ void Engine::run_on_all() {
   std::uint32_t error_index = ~0u;
   run_on_devices(devices_, [&](std::size_t d) {
     const GradMode mode(create_);
-    const Inside inside(this);
     trace::WorkSpan span("backward", trace::Phase::compute, devices_[d]);
     for (const std::uint32_t i : mine[d]) {
       if (span.open() && missing_[i].load(std::memory_order_relaxed) != 0) span.pause();

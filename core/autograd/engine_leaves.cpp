@@ -126,8 +126,8 @@ void Engine::check_gradient(const TensorImpl& leaf, const Tensor& value) {
 void Engine::check_values() {
   for (Leaf& l : leaves_) {
     Tensor value = take(l.slot);
-    if (!value.defined()) continue;
     const TensorImpl& leaf = *l.impl;
+    if (!value.defined() || !leaf.requires_grad) continue;  // a leaf may be frozen after forward
     check_gradient(leaf, value);
     if (seed_factor_ != 1) value = value / seed_factor_;
     if (!leaf.grad) {

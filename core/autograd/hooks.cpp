@@ -20,6 +20,7 @@ struct Hook {
   std::uint32_t output_nr;
   HookKind kind;
   std::function<Tensor(const Tensor&)> function;
+  std::weak_ptr<Hook> of_node = {};  // of a tensor's own entry: the hook of its node
 };
 
 namespace {
@@ -48,12 +49,15 @@ Hooks hooks_of(const void* owner, std::uint32_t output_nr, HookKind kind) {
   return list;
 }
 
+std::shared_ptr<Hook> add(Hook made) {
+  auto hook = std::make_shared<Hook>(std::move(made));
+  const std::lock_guard lock(table().mutex);
+  table().of[hook->owner].push_back(hook);
+  return hook;
+}
 HookHandle add_hook(const void* owner, std::uint32_t output_nr, HookKind kind,
                     std::function<Tensor(const Tensor&)> function) {
-  auto hook = std::make_shared<Hook>(Hook{owner, output_nr, kind, std::move(function)});
-  const std::lock_guard lock(table().mutex);
-  table().of[owner].push_back(hook);
-  return HookHandle(hook);
+  return HookHandle(add({owner, output_nr, kind, std::move(function)}));
 }
 
 }  // namespace
@@ -77,6 +81,24 @@ Tensor run_hooks(const void* owner, std::uint32_t output_nr, Tensor gradient) {
 
 void run_accumulated_hooks(const Tensor& leaf) {
   for (const auto& hook : hooks_of(leaf.id(), 0, HookKind::accumulated)) (void)hook->function(leaf);
+}
+
+void move_retained(const TensorImpl& tensor, autograd::Node& node, std::uint32_t output_nr) {
+  const std::lock_guard lock(table().mutex);
+  const auto found = table().of.find(&tensor);
+  if (found == table().of.end()) return;
+  for (const auto& own : found->second) {
+    const std::shared_ptr<Hook> hook = own->of_node.lock();
+    if (!hook || hook->owner == &node) continue;
+    Hooks& next = table().of[&node];  // no iterator is used after this line
+    next.push_back(hook);
+    if (const auto before = table().of.find(hook->owner); before != table().of.end())
+      std::erase(before->second, hook);
+    hook->owner = &node;
+    hook->output_nr = output_nr;
+    node.set_hooked();
+    return;
+  }
 }
 
 void forget_hooks(const void* owner) noexcept {
@@ -194,20 +216,20 @@ const Tensor& Tensor::retain_grad() const {
   if (!node || retains_grad()) return *this;
   const auto retaining = std::make_shared<Retaining>();
   retaining->tensor = impl_.get();
-  (void)detail::add_hook(
-      node, impl_->output_nr, detail::HookKind::retained, [retaining](const Tensor& gradient) {
-        const std::lock_guard lock(retaining->mutex);
-        if (TensorImpl* const t = retaining->tensor) {
-          if (auto* const capture = detail::StepCapture::current()) capture->reads_grad(*t);
-          const Tensor before(t->grad);
-          t->grad = (before.defined() ? before + gradient : gradient.clone()).impl();
-        }
-        return Tensor();
-      });
+  const auto hook = detail::add(
+      {node, impl_->output_nr, detail::HookKind::retained, [retaining](const Tensor& gradient) {
+         const std::lock_guard lock(retaining->mutex);
+         if (TensorImpl* const t = retaining->tensor) {
+           if (auto* const capture = detail::StepCapture::current()) capture->reads_grad(*t);
+           const Tensor before(t->grad);
+           t->grad = (before.defined() ? before + gradient : gradient.clone()).impl();
+         }
+         return Tensor();
+       }});
   node->set_hooked();
   const auto end = std::make_shared<EndOfTensor>(retaining);
-  (void)detail::add_hook(impl_.get(), 0, detail::HookKind::retained,
-                         [end](const Tensor&) { return Tensor(); });
+  (void)detail::add({impl_.get(), 0, detail::HookKind::retained,
+                     [end](const Tensor&) { return Tensor(); }, hook});
   impl_->hooked = true;
   return *this;
 }

@@ -7,6 +7,8 @@
 #include <braid/core/tensor.hpp>
 
 // Hooks are rare. So a node or a tensor has only a flag, and the hooks are in a separate table.
+namespace braid::autograd { class Node; }
+
 namespace braid::detail {
 
 /// retained: of a node, it adds to the grad() of a tensor that the node made; of that tensor, it
@@ -18,6 +20,8 @@ enum class HookKind : std::uint8_t { gradient, accumulated, retained };
 /// during the calls. Passes on what a hook throws. Throws AutogradError if a replacement differs in
 /// shape, dtype or device.
 [[nodiscard]] Tensor run_hooks(const void* owner, std::uint32_t output_nr, Tensor gradient);
+/// The tensor has a new graph: moves its hook of retain_grad, if it has one, to that node.
+void move_retained(const TensorImpl& tensor, autograd::Node& node, std::uint32_t output_nr);
 /// Calls the leaf's hooks for accumulated gradients.
 void run_accumulated_hooks(const Tensor& leaf);
 /// The sink of a leaf, and the number that the sink gave it.

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "engine.hpp"
+#include "hooks.hpp"
 #include "ops/common.hpp"
 
 namespace braid {
@@ -145,6 +146,7 @@ void follow_base(TensorImpl& view) {
   const std::lock_guard lock(mutex);
   if (view.history.load(std::memory_order_relaxed) == now) return;  // another thread was faster
   if (!view.requires_grad) {
+    if (view.hooked && node) move_retained(view, *node, 0);
     std::swap(view.grad_fn, node);  // the old one is destroyed after the mutex is released
     view.output_nr = 0;
   }
@@ -197,6 +199,8 @@ void attach(const Tensor& y, Ref<autograd::Node> node, std::uint32_t output_nr) 
     change_base(y, node, output_nr);
     return;
   }
+  if (t.hooked) [[unlikely]]
+    move_retained(t, *node, output_nr);
   t.grad_fn = std::move(node);
   t.output_nr = output_nr;
   t.settled = true;

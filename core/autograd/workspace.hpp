@@ -28,6 +28,7 @@ struct Task {
   std::uint32_t first_slot;
   std::uint32_t first_target;
   std::uint32_t contributions = 0;  // to the gradients of its outputs
+  bool runs = true;                 // false: grad() returns its gradient, and nothing is behind it
   bool has_derivative = false;      // the gradient includes it (derivative.hpp)
 };
 

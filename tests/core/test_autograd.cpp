@@ -186,6 +186,10 @@ TEST_CASE("autograd: only leaves get gradients, and only those that want one", "
   (mid * z).sum().backward();
   CHECK((x.grad().defined() && z.grad().defined()));
   CHECK_FALSE((y.grad().defined() || unused.grad().defined() || mid.grad().defined()));
+  const Tensor frozen = leaf({2.0}), product = x * frozen;
+  frozen.requires_grad_(false);  // after forward
+  product.sum().backward();
+  CHECK_FALSE(frozen.grad().defined());
 }
 
 TEST_CASE("autograd: grad() gives gradients and touches none", "[autograd]") {
@@ -202,6 +206,38 @@ TEST_CASE("autograd: grad() gives gradients and touches none", "[autograd]") {
   const std::vector<Tensor> h = grad(std::vector<Tensor>{mid, x * 2}, std::vector<Tensor>{x, y},
                                      std::vector<Tensor>{tensor({1.0, 0.0}), tensor({0.0, 10.0})});
   check_lists({{h[0], {5, 20}}, {h[1], {2, 0}}});
+}
+
+TEST_CASE("autograd: grad() runs and frees only what is between", "[autograd]") {
+  const Tensor x = leaf({2.0, 3.0}), w = leaf({5.0, 7.0});
+  int runs = 0, of_w = 0;
+  const auto product = [&](const Tensor& a, const Tensor& b) {
+    Tensor y;
+    {
+      const NoGrad guard;
+      y = a * b;
+    }
+    return record(
+        "product", {a, b}, y,
+        [&, a = SavedTensor(a), b = SavedTensor(b)](const Tensor& dy, Needs needs) -> Grads {
+          ++runs, of_w += needs[1];
+          return {dy * b.get(), needs[1] ? dy * a.get() : Tensor()};
+        });
+  };
+  const Tensor h = product(x, w), y = product(h, w).sum(), side = square(h);
+  CHECK(list(grad(y, {h})[0]) == List{5, 7});
+  CHECK((runs == 1 && of_w == 0));  // h's own node has not run
+  CHECK(list(grad(side.sum(), {x}, true)[0]) == List{2 * 10 * 5, 2 * 21 * 7});
+  CHECK((runs == 2 && of_w == 0));
+  CHECK_THROWS_TEXT(AutogradError, "an earlier backward freed", grad(y, {x}));  // y's product
+  CHECK(list(grad(std::vector<Tensor>{side, w * 3}, std::vector<Tensor>{w},
+                  std::vector<Tensor>{ones({2}), ones({2})})[0]) ==
+        List{2 * 10 * 2 + 3, 2 * 21 * 3 + 3});
+  CHECK((runs == 3 && of_w == 1));
+  // what is behind an input may be gone
+  CHECK_THROWS_TEXT(AutogradError, "an earlier backward freed", h.sum().backward());
+  CHECK(list(grad((h * h).sum(), {h})[0]) == List{20, 42});
+  CHECK_THROWS_TEXT(ArgumentError, "grad: expected inputs, got none", grad(h.sum(), {}));
 }
 
 TEST_CASE("autograd: grad() of an input that plays no part", "[autograd][errors]") {

@@ -246,6 +246,14 @@ TEST_CASE("retain_grad: a result has a gradient too", "[autograd][hooks]") {
   CHECK(list(y.grad()) == List{120, 240});  // adds
   CHECK(list(x.grad()) == List{360, 720});
 
+  // after a change in place, the gradient is that of the new values
+  const Tensor w = leaf({1.0, 2.0}), a = w * 3.0, b = w * 1.0, part = b.narrow(0, 1, 1);
+  a.retain_grad(), part.retain_grad();
+  a.mul_(2.0), b.mul_(5.0);
+  ((a * a).sum() + square(part).sum()).backward();
+  CHECK((list(a.grad()) == List{12, 24} && list(part.grad()) == List{20}));
+  CHECK(list(w.grad()) == List{72, 144 + 100});
+
   Tensor z = x * 2.0;
   z.retain_grad();
   const Tensor loss = z.sum();
