@@ -1,6 +1,7 @@
 // In-place members that replace all values by random ones, or that change the shape of the tensor.
 #include <utility>
 
+#include <braid/core/internal/step_capture.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
 #include <braid/core/ops/shape.hpp>
@@ -21,6 +22,9 @@ template <class F> const Tensor& overwrite(const char* op, const Tensor& t, F ma
 template <class F> const Tensor& rearrange(const char* op, const Tensor& t, F f) {
   TensorImpl& impl = detail::defined(t.impl());
   ops::check_in_place(op, t, {});
+  if (const auto* const capture = detail::StepCapture::current();
+      capture != nullptr && !capture->has_made(*t.storage()))
+    detail::StepCapture::refuse(op, "a tensor that the captured step makes, got one from before");
   if (impl.view_kind != ViewKind::none && grad_enabled() && impl.grad_fn)
     throw AutogradError(
         str(op, ": expected a tensor that is no view where gradients are recorded, got one"));

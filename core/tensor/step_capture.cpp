@@ -213,6 +213,7 @@ void StepCapture::finish() {
     gradient.last = impl->grad;
     gradient.made = gradient.last && !used_.contains(gradient.last->storage.get());
     gradient.memory = impl->storage.get();
+    gradient.required = impl->requires_grad;  // as the next call finds it
   }
   made_.clear();
   slices_.clear();

@@ -469,13 +469,19 @@ TEST_CASE("captured step: other threads use the device meanwhile", "[captured_st
 TEST_CASE("captured step: a cache that is emptied in the step", "[captured_step]") {
   NEEDS_DEVICES(1);
   const Device device = cuda_device(0);
+  Tensor other;
   auto step = training::captured_step([&](const Tensor& x) {
     const Tensor y = x * 2;
+    set_memory_capacity(device, 1);  // so that the memory of `other` is not to be cached
+    other = {};
+    set_memory_capacity(device, 0);
     empty_cache(device);
     return y + 1;
   });
-  for (int i = 0; i < 5; ++i)
+  for (int i = 0; i < 5; ++i) {
+    other = ones({1 << 20}, {.device = device});
     CHECK(step(full({3}, i, {.device = device})).to_vector<double>() ==
           std::vector<double>(3, 2.0 * i + 1));
+  }
   CHECK(step.replays() == (step.recorded() ? 2 : 0));
 }

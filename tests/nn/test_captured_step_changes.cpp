@@ -267,6 +267,20 @@ TEST_CASE("captured step: tensors that the step makes, and gradients that it ret
   });
 }
 
+TEST_CASE("captured step: a leaf that each call unfreezes and freezes", "[nn][captured_step]") {
+  check_same("requires_grad_", 6, [](Log& log) {
+    const Tensor weight = filled(2);
+    auto step = log.calls([&](const Tensor& x) {
+      weight.requires_grad_();
+      weight.set_grad({});
+      square(x * weight).sum().backward();
+      weight.requires_grad_(false);
+      return weight.grad() * 1;
+    });
+    for (int i = 0; i < 9; ++i) step(filled(i));
+  });
+}
+
 TEST_CASE("captured step: tensors that the program replaces", "[nn][captured_step]") {
   check_same("a leaf", 3, [](Log& log) {
     Tensor scale = filled(2).requires_grad_();

@@ -164,6 +164,11 @@ TEST_CASE("captured step: what cannot be replayed is refused, and nothing has ch
          auto inner = training::captured_step([](const Tensor& x) { return x + 1; });
          (void)inner(loss.detach());
        }},
+      {"unsqueeze_: expected a tensor that the captured step makes, got one from before",
+       [](Parts& parts, const Tensor& loss) {
+         (loss * 2).detach().unsqueeze_(0);
+         parts.total.unsqueeze_(0);
+       }},
       {"captured_step: expected a call outside of other captured steps",
        [](Parts& parts, const Tensor& loss) { (void)parts.inner(loss.detach()); }},
   };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include <braid/core/internal/step_capture.hpp>
+
 #include "cuda/runtime/errors.hpp"
 #include "cuda/runtime/graph.hpp"
 #include "simt/portable.hpp"
@@ -268,6 +270,8 @@ bool StreamAllocator::keeps(const BlockPool& pool) noexcept {
 /// driver counts it: keeping it is safer than reusing it. On a lost device nothing stays counted:
 /// the device keeps its memory until the process ends.
 void StreamAllocator::free_cached(std::size_t target) noexcept {
+  // cudaFree would end the thread's recording; a later release frees what is over the capacity
+  if (detail::StepCapture::current() != nullptr) return;
   {
     const std::lock_guard lock(accounting_.mutex());
     if (accounting_.reserved() > target) reclaim_all();

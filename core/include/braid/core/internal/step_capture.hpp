@@ -139,6 +139,8 @@ class StepCapture {
   /// that, except with a leaf that it has made.
   static void hooks_changed(const char* op, const Storage* of);
   static void hook_removed() noexcept;
+  /// True if the step has made the storage.
+  [[nodiscard]] bool has_made(const Storage& storage) const { return made_.contains(&storage); }
   /// True if the step has written to the storage.
   [[nodiscard]] bool has_written(const Storage& storage) const;
   // Called by Storage.
