@@ -9,8 +9,9 @@
 // scores are transposed, so that they are the left operand of the products that follow.
 namespace braid::cuda {
 
-/// Rows of the tiles that a pass loops over.
-template <int Width> inline constexpr int kStepsOfTile = Width > 64 ? 32 : 64;
+/// Rows of the tiles that a pass loops over. Those of the widest heads fit in the 99 KiB of shared
+/// memory that a block has on sm_86, sm_89 and sm_120.
+template <int Width> inline constexpr int kStepsOfTile = Width > 128 ? 16 : Width > 64 ? 32 : 64;
 
 /// What a pass over the queries computes. Of wide heads dk and dv do not fit in one thread's
 /// registers together.

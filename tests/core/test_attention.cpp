@@ -199,6 +199,34 @@ TEST_CASE("attention: without keys or queries", "[attention]") {
   CHECK(q.grad().to_vector<double>() == List(24, 0));
 }
 
+TEST_CASE("attention: 16-bit gradients of wide heads", "[attention][gradients]") {
+  struct Case {
+    std::int64_t queries, keys, width, value_width;
+    bool causal;
+  };
+  for (const Case& c : {Case{65, 63, 128, 128, false}, Case{17, 33, 136, 129, true},
+                        Case{66, 97, 256, 256, false}, Case{1, 15, 256, 200, false}})
+    for (const DType t : {DType::float16, DType::bfloat16}) {
+      INFO(t << ", width " << c.width << ", " << c.queries << " queries");
+      std::vector<Tensor> half{random_tensor({1, 2, c.queries, c.width}, t, here(), 1),
+                               random_tensor({1, 2, c.keys, c.width}, t, here(), 2),
+                               random_tensor({1, 2, c.keys, c.value_width}, t, here(), 3)},
+          exact;
+      for (const Tensor& x : half) exact.push_back(x.to(DType::float64).requires_grad_());
+      for (const Tensor& x : half) x.requires_grad_();
+      const std::vector<Tensor> got = gradients(half, {}, c.causal, 0, false),
+                                want = gradients(exact, {}, c.causal, 0, true);
+      for (std::size_t i = 0; i < 3; ++i) {
+        const double
+            largest = want[i].detach().abs().amax().item<double>(),
+            error =
+                (got[i].detach().to(DType::float64) - want[i].detach()).abs().amax().item<double>();
+        INFO("gradient " << i << ": " << error / largest);
+        CHECK(error <= (t == DType::float16 ? 0x1p-9 : 0x1p-6) * largest);
+      }
+    }
+}
+
 TEST_CASE("attention: groups of heads give the bits of repeated keys", "[attention][gqa]") {
   struct Case {
     std::int64_t heads, k_heads, v_heads, queries, keys, width;
