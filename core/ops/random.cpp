@@ -96,8 +96,8 @@ RandomScope::RandomScope(std::uint64_t first, const Part& part,
   thread_state().random = this;
 }
 RandomScope::~RandomScope() { thread_state().random = before_; }
-void skip_random_streams(std::uint64_t streams) noexcept {
-  global_stream.fetch_add(streams, std::memory_order_relaxed);
+RandomState skip_random_streams(std::uint64_t streams) noexcept {
+  return {global_seed.load(), global_stream.fetch_add(streams, std::memory_order_relaxed)};
 }
 
 namespace {

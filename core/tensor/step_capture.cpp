@@ -278,11 +278,11 @@ void StepCapture::tell_gradients(Stream& stream) {
 
 void StepCapture::replay() {
   tell_gradients(current_stream(device_));
-  const RandomState before = random_state();
+  // taken at once, because a step of another thread may draw at the same time
+  const RandomState before = skip_random_streams(draws_);
   std::size_t done = 0;
   try {
     recorder_->set_random_shift({before.seed, before.stream - random_.stream});
-    skip_random_streams(draws_);
     for (; done < functions_.size(); ++done) functions_[done].again();
     recorder_->launch(current_stream(device_));
   } catch (...) {

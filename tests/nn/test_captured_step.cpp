@@ -1,4 +1,7 @@
 // training::captured_step: replays compute the bits that plain steps compute.
+#include <set>
+#include <thread>
+
 #include "captured_net.hpp"
 #include "support/warnings.hpp"
 
@@ -206,6 +209,28 @@ TEST_CASE("captured step: every random op draws what a plain step draws", "[nn][
     return numbers;
   };
   CHECK(outcome(false) == outcome(true));
+}
+
+TEST_CASE("captured step: two threads draw different numbers", "[nn][captured_step]") {
+  constexpr int kReplays = 200;
+  const Device device = here();
+  const auto draw = [&](const Tensor& x) { return x + rand({1}, {.device = device}); };
+  const Tensor zero = zeros({1}, {.device = device});
+  std::vector<Tensor> drawn[2];
+  auto first = training::captured_step(draw), second = training::captured_step(draw);
+  for (int i = 0; i < 3; ++i) (void)first(zero), (void)second(zero);
+  const auto replay = [&](auto& step, std::vector<Tensor>& to) {
+    const StreamGuard guard(make_stream(device));
+    for (int i = 0; i < kReplays; ++i) to.push_back(step(zero));
+    synchronize(device);
+  };
+  std::thread other([&] { replay(second, drawn[1]); });
+  replay(first, drawn[0]);
+  other.join();
+  std::set<double> values;
+  for (const auto& list : drawn)
+    for (const Tensor& t : list) values.insert(t.item<double>());
+  CHECK(values.size() > 2 * kReplays - 3);  // two streams may have one number of 2^24
 }
 
 TEST_CASE("captured step: a batch keeps its layout", "[nn][captured_step]") {

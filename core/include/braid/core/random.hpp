@@ -92,7 +92,8 @@ class RandomForward {
 };
 
 /// Increases the generator's stream number by `streams`: the number that a RandomScope has used.
-void skip_random_streams(std::uint64_t streams) noexcept;
+/// Returns the state before, atomically: no other thread draws from the streams in between.
+RandomState skip_random_streams(std::uint64_t streams) noexcept;
 
 /// Returns the key of the next random op, for a tensor with the rows of the batch. Inside a
 /// RandomScope the rows are along the scope's dim, otherwise along dim 0. The tensor may have k
