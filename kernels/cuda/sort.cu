@@ -1,4 +1,4 @@
-#include <braid/core/internal/kernel_args/sort.hpp>
+#include "cuda/sort.hpp"
 
 #include "cuda/device/group.cuh"
 #include "cuda/device/loop.cuh"
@@ -150,19 +150,13 @@ __global__ void __launch_bounds__(kThreads) write_sorted(SortArgs args, const En
   }
 }
 
-void sort(const SortArgs& args, Stream& stream) {
-  if (args.rows <= 0 || args.k <= 0) return;
-  int width = 1;
-  while (width < kTileEntries && width < args.n) width *= 2;
+/// Sorts rows that are longer than a tile. The scratch has two entries for each element.
+void sort_long_rows(const SortArgs& args, const Scratch& scratch, Stream& stream) {
   const std::int64_t in_row = (args.n - 1) / kTileEntries + 1, segments = args.rows * in_row,
                      all = args.rows * args.n;
-  const unsigned tiles = blocks_for(segments, kTileEntries / width);
-  if (in_row == 1)
-    return run("sort", sort_tiles, tiles, kThreads, stream, args, static_cast<Entry*>(nullptr),
-               segments, in_row, width);
-  const Scratch scratch(2 * static_cast<std::size_t>(all) * sizeof(Entry), stream);
   Entry *from = static_cast<Entry*>(scratch.data()), *to = from + all;
-  run("sort", sort_tiles, tiles, kThreads, stream, args, from, segments, in_row, width);
+  run("sort", sort_tiles, blocks_for(segments, 1), kThreads, stream, args, from, segments, in_row,
+      kTileEntries);
   for (std::int64_t runs = kTileEntries; runs < args.n; runs *= 2) {
     run("sort", merge_runs, blocks_for(all, kThreads), kThreads, stream, from, to, all, args.n,
         runs);
@@ -171,6 +165,33 @@ void sort(const SortArgs& args, Stream& stream) {
     from = merged;
   }
   run("sort", write_sorted, blocks_for(args.rows * args.k, kThreads), kThreads, stream, args, from);
+}
+
+void sort_in_chunks(const SortArgs& args, std::int64_t entries, Stream& stream) {
+  if (args.rows <= 0 || args.k <= 0) return;
+  if (args.n <= kTileEntries) {
+    int width = 1;
+    while (width < args.n) width *= 2;
+    return run("sort", sort_tiles, blocks_for(args.rows, kTileEntries / width), kThreads, stream,
+               args, static_cast<Entry*>(nullptr), args.rows, std::int64_t{1}, width);
+  }
+  const std::int64_t fit = entries / args.n, rows = fit < 1 ? 1 : fit < args.rows ? fit : args.rows;
+  const Scratch scratch(2 * static_cast<std::size_t>(rows * args.n) * sizeof(Entry), stream);
+  const auto bytes = static_cast<std::int64_t>(size_of(args.dtype));
+  for (std::int64_t first = 0; first < args.rows; first += rows) {
+    SortArgs chunk = args;
+    chunk.x = static_cast<const char*>(args.x) + first * args.n * bytes;
+    chunk.values = static_cast<char*>(args.values) + first * args.k * bytes;
+    chunk.index = args.index + first * args.k;
+    chunk.rows = rows < args.rows - first ? rows : args.rows - first;
+    sort_long_rows(chunk, scratch, stream);
+  }
+}
+
+void sort(const SortArgs& args, Stream& stream) {
+  // 256 MiB of scratch, and still many times the threads of a GPU
+  constexpr std::int64_t entries = std::int64_t{1} << 23;
+  sort_in_chunks(args, entries, stream);
 }
 
 }  // namespace braid::cuda

@@ -4,6 +4,7 @@
 #include <braid/core/internal/kernel_args/reduce.hpp>
 #include <braid/core/internal/kernel_args/scan.hpp>
 
+#include "cuda/sort.hpp"
 #include "kernels/kernel_support.hpp"
 #include "support/on_device.hpp"
 #if defined(BRAID_CUDA_SIMT)
@@ -60,6 +61,29 @@ TEST_CASE("cuda norm: channels of a thread's second pack", "[cuda_kernels][norm]
 }
 
 #if defined(BRAID_CUDA_SIMT)
+TEST_CASE("cuda sort: long rows in chunks that fit in the scratch", "[cuda_kernels][sort]") {
+  NEEDS_DEVICE;
+  const std::int64_t rows = 3, n = 2500;
+  for (const std::int64_t k : {n, std::int64_t{7}})
+    for (const DType t : {DType::float64, DType::float16, DType::uint8}) {
+      Buffer x(t, rows * n);
+      x.pattern(1);
+      const auto results = [&](std::int64_t entries, unsigned chunks) {
+        Buffer values(t, rows * k), index(DType::int64, rows * k);
+        const braid::SortArgs args{t, x.data(), values.data(), index.integers(), rows, n, k, true};
+        // tiles of 1024, two merges, the result
+        CHECK(launches_of([&] { braid::cuda::sort_in_chunks(args, entries, stream()); }) ==
+              4 * chunks);
+        std::vector<unsigned char> bytes = values.bytes(), places = index.bytes();
+        bytes.insert(bytes.end(), places.begin(), places.end());
+        return bytes;
+      };
+      const auto whole = results(rows * n, 1);
+      CHECK(results(2 * n + 1, 2) == whole);
+      CHECK(results(1, 3) == whole);  // a row at least
+    }
+}
+
 TEST_CASE("cuda scan: lines of many parts in one launch", "[cuda_kernels][scan]") {
   NEEDS_DEVICE;
   using braid::ScanOp;
