@@ -1,5 +1,6 @@
 #include <braid/core/internal/kernel_args/index.hpp>
 
+#include "cuda/device/add.cuh"
 #include "cuda/device/group.cuh"
 #include "cuda/device/loop.cuh"
 #include "cuda/device/report.cuh"
@@ -78,8 +79,9 @@ void gather_rows(const GatherRowsArgs& args, Stream& stream) {
 }
 
 /// A block owns the table rows whose low bits are its index, so each row gets its additions in the
-/// order of the indices. It reads all indices, kThreads at a time, and lists its own in order; each
-/// thread then adds its own columns.
+/// order of the indices. It reads all indices, kThreads at a time, and lists its own in order, each
+/// with the next one of the same row. Each thread then adds its own columns, and rounds the sum of
+/// a row once.
 template <class E>
 __global__ void __launch_bounds__(kThreads)
     scatter_add(typename E::T* table, const std::int64_t* index, const typename E::T* dy,
@@ -87,9 +89,12 @@ __global__ void __launch_bounds__(kThreads)
   SIMT_SHARED(int, count, [kWarps]);
   SIMT_SHARED(std::int64_t, source, [kThreads]);
   SIMT_SHARED(std::int64_t, target, [kThreads]);
+  SIMT_SHARED(short, next, [kThreads]);
+  SIMT_SHARED(bool, first, [kThreads]);
   const unsigned earlier_lanes = (1u << lane_of_thread()) - 1u;
   for (std::int64_t tile = 0; tile < rows; tile += kThreads) {
-    const std::int64_t i = tile + threadIdx.x;
+    const int own = static_cast<int>(threadIdx.x);
+    const std::int64_t i = tile + own;
     std::int64_t row = -1;
     if (i < rows) {
       const std::int64_t wanted = index[i];
@@ -111,17 +116,25 @@ __global__ void __launch_bounds__(kThreads)
     // barrier above.
     if (mine) source[place] = i, target[place] = row;
     __syncthreads();
-    for (int k = 0; k < all; ++k)
-      for (std::int64_t j = static_cast<std::int64_t>(blockIdx.y) * kThreads + threadIdx.x;
-           j < width; j += static_cast<std::int64_t>(gridDim.y) * kThreads) {
+    if (own < all) {
+      int after = own + 1, before = own - 1;
+      while (after < all && target[after] != target[own]) ++after;
+      while (before >= 0 && target[before] != target[own]) --before;
+      next[own] = static_cast<short>(after);
+      first[own] = before < 0;
+    }
+    __syncthreads();  // the list is complete
+    for (int k = 0; k < all; ++k) {
+      if (!first[k]) continue;
+      for (std::int64_t j = static_cast<std::int64_t>(blockIdx.y) * kThreads + own; j < width;
+           j += static_cast<std::int64_t>(gridDim.y) * kThreads) {
         typename E::T& to = table[target[k] * width + j];
-        const typename E::A a = E::load(to), b = E::load(dy[source[k] * width + j]);
-        if constexpr (E::kDType == DType::bool_) to = static_cast<std::uint8_t>(a | b);
-        else if constexpr (E::kFloating) to = E::store(a + b);
-        else
-          to = static_cast<typename E::T>(static_cast<std::make_unsigned_t<typename E::A>>(a) +
-                                          static_cast<std::make_unsigned_t<typename E::A>>(b));
+        typename E::A sum = E::load(to);
+        for (int e = k; e < all; e = next[e])
+          sum = added<E>(sum, E::load(dy[source[e] * width + j]));
+        to = E::store(sum);
       }
+    }
   }
 }
 

@@ -72,7 +72,7 @@ TEST_CASE("scatter_add_rows: every dtype, in the order of the indices, any numbe
   NEEDS_DEVICE;
   for (const DType t : kAll)
     for (const std::int64_t width : {0, 1, 3, 16, 17, 300})
-      for (const std::int64_t rows : {0, 1, 5, on_cuda() ? 600 : 1000})
+      for (const std::int64_t rows : {0, 1, on_cuda() ? 200 : 5, on_cuda() ? 600 : 1000})
         for (const std::int64_t table_rows : {1, 37}) {
           INFO(braid::name_of(t) << " " << rows << " x " << width << " into " << table_rows);
           Buffer table(t, table_rows * width, 1), dy(t, rows * width),
@@ -84,14 +84,17 @@ TEST_CASE("scatter_add_rows: every dtype, in the order of the indices, any numbe
             zero(table);
             scatter(table, index, dy, table_rows, width);
           });
-          // The same additions in sequence, each rounded to the dtype.
-          zero(expected);
+          if (sums_runs(t, rows)) continue;  // tested below
+          // The same additions in sequence, each rounded to the dtype; on CUDA the sums of 16-bit
+          // numbers are float32.
+          Buffer sums(on_cuda() && braid::size_of(t) == 2 ? DType::float32 : t, table.size());
+          zero(sums);
           for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t j = 0; j < width; ++j) {
               const std::int64_t to = at(list, i, table_rows) * width + j;
-              expected.put(to, expected[to] + dy[i * width + j]);
+              sums.put(to, sums[to] + dy[i * width + j]);
             }
-          if (sums_runs(t, rows)) continue;  // tested below
+          for (std::int64_t e = 0; e < table.size(); ++e) expected.put(e, sums[e]);
           CHECK(table.bytes() == expected.bytes());
         }
 }

@@ -21,8 +21,8 @@ struct GatherRowsArgs {
 };
 
 /// table[index[i], :] += dy[i, :]; the op has zeroed the table. The sum of each row has a fixed
-/// order: that of i, each sum rounded to the dtype, or that of a CUDA device, which rounds sums of
-/// many rows once. Same checks as GatherRowsArgs with wrap.
+/// order: that of i, each sum rounded to the dtype, or that of a CUDA device, which rounds once.
+/// Same checks as GatherRowsArgs with wrap.
 struct ScatterAddRowsArgs {
   DType dtype;
   void* table;
