@@ -7,6 +7,7 @@
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/join.hpp>
 #include <braid/core/ops/reduce.hpp>
+#include <braid/core/ops/scan.hpp>
 #include <braid/core/ops/sort.hpp>
 
 #include "common.hpp"
@@ -14,9 +15,24 @@
 namespace braid {
 
 Tensor ops::places_of_true(const Tensor& mask) {
-  // topk is stable, so it returns them in this order
-  const Tensor flat = mask.detach().reshape({-1});
-  return topk(flat, sum(flat).item<std::int64_t>()).indices;
+  const Tensor flat = mask.detach().reshape({-1}).contiguous();
+  const Device device = mask.device();
+  const std::int64_t n = flat.numel();
+  if (n == 0) return make_tensor({0}, DType::int64, device);
+  if (device_context(device).host_memory) {
+    Tensor places = make_tensor({sum(flat).item<std::int64_t>()}, DType::int64, device);
+    const auto* const set = static_cast<const std::uint8_t*>(flat.id()->data());
+    auto* const out = static_cast<std::int64_t*>(places.id()->data());
+    for (std::int64_t i = 0, k = 0; i < n && k < places.numel(); ++i) {
+      out[k] = i;
+      k += set[i] != 0;
+    }
+    return places;
+  }
+  // the k-th of them is the first place up to which k elements are true
+  const Tensor counts = cumsum(flat, 0);
+  const auto all = counts.select(0, n - 1).item<std::int64_t>();
+  return searchsorted(counts, arange(1, all + 1, {.device = device}));
 }
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {

@@ -13,6 +13,13 @@ TEST_CASE("masks: of nothing, of everything, of many", "[masks]") {
   CHECK_EXACT(masked_select(x, mask), reference::masked_select(array_of(x), array_of(mask)));
   CHECK_EXACT(nonzero(mask), reference::nonzero(array_of(mask)));
   CHECK(nonzero(zeros({0, 4})).shape() == Shape{0, 2});
+  CHECK(masked_select(zeros({0, 4}), zeros({0, 4}, {.dtype = DType::bool_})).shape() == Shape{0});
+  CHECK(nonzero(zeros({})).shape() == Shape{0, 0});
+  CHECK(nonzero(ones({})).shape() == Shape{1, 0});
+  // columns of a larger mask, and the places of a mask that has many
+  const Tensor columns = mask.transpose(0, 1).slice(0, 3, 9);
+  CHECK_EXACT(nonzero(columns), reference::nonzero(array_of(columns)));
+  CHECK_EXACT(x[mask], reference::masked_select(array_of(x), array_of(mask)));
   CHECK(one_hot(zeros({0}, {.dtype = DType::int64}), 5).shape() == Shape{0, 5});
 }
 
