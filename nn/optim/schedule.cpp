@@ -39,12 +39,28 @@ Schedule::Schedule(Optimizer& optimizer) : optimizer_(&optimizer) {
 }
 Schedule::~Schedule() = default;
 
-auto Schedule::braid_fields() -> std::tuple<nn::Buffer&, nn::Buffer&, nn::Buffer&> {
-  return std::tie(base_lr_, lr_, steps_);
+std::vector<detail::StateField> Schedule::fields() {
+  return {{"base_lr", &base_lr_, &detail::is_rate, detail::kRates},
+          {"lr", &lr_, &detail::is_rate, detail::kRates},
+          {"steps", &steps_, &detail::is_count, detail::kCounts}};
 }
-auto Schedule::braid_fields() const
-    -> std::tuple<const nn::Buffer&, const nn::Buffer&, const nn::Buffer&> {
-  return std::tie(base_lr_, lr_, steps_);
+
+void Schedule::braid_fill(const tree::detail::Fill& fill, const tree::Name& name) {
+  static constexpr tree::NodeType type{
+      tree::Form::structure, ::braid::detail::signature<Schedule>(), nullptr, nullptr, nullptr};
+  const std::vector<detail::StateField> list = fields();
+  const auto self = static_cast<std::int32_t>(fill.flat.nodes.size());
+  fill.flat.nodes.push_back(
+      {&type, this, name, fill.parent, static_cast<std::int64_t>(list.size())});
+  for (const detail::StateField& field : list)
+    fill.flat.leaves.push_back({field.tensor, tree::Kind::buffer, tree::Name(field.name), self});
+}
+
+LoadReport Schedule::load_state(std::span<const StateDict::value_type> dict,
+                                const LoadOptions& options, const char* signature) {
+  LoadReport report = detail::load_fields(fields(), dict, options, signature);
+  restore();
+  return report;
 }
 
 std::int64_t Schedule::steps() const { return steps_.item<std::int64_t>(); }
@@ -149,14 +165,11 @@ PlateauSchedule::PlateauSchedule(Optimizer& optimizer, const PlateauOptions& opt
   counts_ = counts({0, 0});
 }
 
-auto PlateauSchedule::braid_fields()
-    -> std::tuple<nn::Buffer&, nn::Buffer&, nn::Buffer&, nn::Buffer&, nn::Buffer&> {
-  return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_));
-}
-auto PlateauSchedule::braid_fields() const
-    -> std::tuple<const nn::Buffer&, const nn::Buffer&, const nn::Buffer&, const nn::Buffer&,
-                  const nn::Buffer&> {
-  return std::tuple_cat(Schedule::braid_fields(), std::tie(best_, counts_));
+std::vector<detail::StateField> PlateauSchedule::fields() {
+  std::vector<detail::StateField> list = Schedule::fields();
+  list.push_back({"best", &best_, [](double v) { return !std::isnan(v); }, "a number"});
+  list.push_back({"counts", &counts_, &detail::is_count, detail::kCounts});
+  return list;
 }
 
 void PlateauSchedule::step(double metric) {

@@ -7,6 +7,7 @@
 #include "refused.hpp"
 #include "support/golden.hpp"
 #include "support/on_device.hpp"
+#include "support/temporary.hpp"
 #include "trees.hpp"
 
 namespace braid::test::on_device {
@@ -113,7 +114,13 @@ TEST_CASE("schedules: Plateau agrees with PyTorch over 40 metrics, resumed too",
       check_rates(first.rates(), want, step);
       if (step > 20) resumed.step(sign * metrics[step]);
       if (step > 20) CHECK(second.rates() == first.rates());
-      if (step == 20) load_state_dict(resumed, state_dict(schedule));
+      if (step != 20) continue;
+      // by the base class, as in a program that selects the schedule when it runs
+      Schedule &from = schedule, &into = resumed;
+      const TemporaryFolder folder;
+      training::Checkpoint(folder.path(), from).save();
+      CHECK(training::Checkpoint(folder.path(), into).load_latest());
+      CHECK(state_dict(resumed).size() == 5);
     }
   };
   check("plateau.default", {});
@@ -198,6 +205,30 @@ TEST_CASE("schedules: options out of range, and a state that does not fit",
   CHECK(g.rates() == Numbers{0.25, 0.01});
   CHECK(broken.steps() == 1);
   CHECK_THROWS_AS(load_state_dict(broken, StateDict{{"lr", ones({2})}}), ArgumentError);
+  PlateauSchedule plateau(g.optimizer, {});
+  const StateDict good = copied(state_dict(plateau));
+  const auto load = [&](const char* name, double value) {
+    return [&plateau, &good, name, value] {
+      StateDict bad = copied(good);
+      // the other entries differ too, so that a part of a load would be seen
+      for (const auto& [key, t] : bad) t.fill_(3);
+      if (bad.contains(name)) bad.at(name).fill_(value);
+      if (value == 7) bad.erase(name);
+      load_state_dict(plateau, bad);
+    };
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  refuses<ArgumentError>("load_state_dict: expected ")({
+      {"lr of PlateauSchedule to be finite numbers >= 0, got nan", load("lr", nan)},
+      {"lr of PlateauSchedule to be finite numbers >= 0, got inf", load("lr", inf)},
+      {"base_lr of PlateauSchedule to be finite numbers >= 0, got -1", load("base_lr", -1)},
+      {"steps of PlateauSchedule to be counts >= 0, got -1", load("steps", -1)},
+      {"counts of PlateauSchedule to be counts >= 0, got -2", load("counts", -2)},
+      {"best of PlateauSchedule to be a number, got nan", load("best", nan)},
+      {"the 5 keys of PlateauSchedule, got 1 missing*counts", load("counts", 7)},
+  });
+  for (const auto& [name, t] : state_dict(plateau)) CHECK_SAME_BITS(t, good.at(name));
+  CHECK(g.rates() == Numbers{0.25, 0.01});
   CHECK_THROWS_TEXT(IndexError, "schedule: lr: expected a group below 2, got 2", broken.lr(2));
 }
 

@@ -2,16 +2,16 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
-#include <string_view>
-#include <tuple>
 #include <vector>
 
+#include <braid/nn/internal/state_fields.hpp>
 #include <braid/nn/optim/curve.hpp>
 #include <braid/nn/optim/optimizer.hpp>
 
 // Schedules set the learning rates of an optimizer step by step. A schedule keeps a reference to
 // the optimizer, which must outlive it. Its state is a tree: state_dict(schedule) and
-// load_state_dict(schedule, dict) save and restore it; restoring also sets the optimizer's rates.
+// load_state_dict(schedule, dict) save and restore it, also by its base class; restoring also sets
+// the optimizer's rates.
 namespace braid::optim {
 
 /// Base class of all schedules. Holds the optimizer's initial rates and the current ones.
@@ -28,12 +28,12 @@ class Schedule {
   /// Sets the optimizer's rates to lr(…). Called after the state was loaded.
   virtual void restore();
 
-  // BRAID_FIELDS, with names of its own; defined in the source file, which saves each program that
-  // includes this the time to compile them
-  auto braid_fields() -> std::tuple<nn::Buffer&, nn::Buffer&, nn::Buffer&>;
-  auto braid_fields() const -> std::tuple<const nn::Buffer&, const nn::Buffer&, const nn::Buffer&>;
-  static constexpr std::string_view braid_names() { return "base_lr, lr, steps"; }
-  void braid_owner() const {}
+  // How a walk sees a schedule, whose class may be known at run time only: as its fields().
+  using braid_erased = void;
+  void braid_fill(const tree::detail::Fill& fill, const tree::Name& name);
+  /// See load_state_dict(schedule, dict). `signature` names the class in errors.
+  LoadReport load_state(std::span<const StateDict::value_type> dict, const LoadOptions& options,
+                        const char* signature);
 
  protected:
   explicit Schedule(Optimizer& optimizer);
@@ -43,6 +43,8 @@ class Schedule {
   [[nodiscard]] std::vector<double> base() const { return base_lr_.to_vector<double>(); }
   [[nodiscard]] std::vector<double> now() const { return lr_.to_vector<double>(); }
   [[nodiscard]] Optimizer& optimizer() const noexcept { return *optimizer_; }
+  /// The tensors of the state. A schedule that has more than the base class adds them.
+  [[nodiscard]] virtual std::vector<detail::StateField> fields();
 
  private:
   Optimizer* optimizer_;
@@ -75,8 +77,6 @@ template <class Options> class ScheduleOf final : public CurveSchedule {
  public:
   ScheduleOf(Optimizer& optimizer, const Options& options)
       : CurveSchedule(optimizer, Curve(options)) {}
-
-  void braid_owner() const {}
 };
 using StepSchedule = ScheduleOf<StepOptions>;
 using MultiStepSchedule = ScheduleOf<MultiStepOptions>;
@@ -100,8 +100,6 @@ class OneCycleSchedule final : public CurveSchedule {
   void step() override;
   void restore() override;
 
-  void braid_owner() const {}
-
  private:
   OneCycleOptions options_;
 };
@@ -113,8 +111,6 @@ class ChainedSchedule final : public Schedule {
   ChainedSchedule(Optimizer& optimizer, std::vector<Curve> curves);
   /// Advances by one step and sets the optimizer's rates.
   void step();
-
-  void braid_owner() const {}
 
  private:
   std::vector<Curve> curves_;
@@ -145,14 +141,9 @@ class PlateauSchedule final : public Schedule {
   /// To be called with the metric of each epoch (or of each evaluation).
   void step(double metric);
 
-  auto braid_fields()
-      -> std::tuple<nn::Buffer&, nn::Buffer&, nn::Buffer&, nn::Buffer&, nn::Buffer&>;
-  auto braid_fields() const -> std::tuple<const nn::Buffer&, const nn::Buffer&, const nn::Buffer&,
-                                          const nn::Buffer&, const nn::Buffer&>;
-  static constexpr std::string_view braid_names() { return "base_lr, lr, steps, best, counts"; }
-  void braid_owner() const {}
-
  private:
+  [[nodiscard]] std::vector<detail::StateField> fields() override;
+
   PlateauOptions options_;
   nn::Buffer best_;    // float64 [1]
   nn::Buffer counts_;  // int64 [2]: steps without progress, steps of cooldown left
@@ -165,15 +156,13 @@ namespace braid {
 /// Restores the result of state_dict(schedule), and sets the optimizer's rates (and momentum)
 /// accordingly.
 ///
-/// Throws    as load_state_dict of a model; then nothing was changed
+/// Throws    as load_state_dict of a model, and ArgumentError for rates that are not finite and at
+///           least 0, for counts below 0 and for a best metric that is NaN. Then nothing was
+///           changed
 template <std::derived_from<optim::Schedule> S>
 LoadReport load_state_dict(S& schedule, std::span<const StateDict::value_type> dict,
                            const LoadOptions& options = {}) {
-  check_tree<S>();
-  LoadReport report =
-      detail::load_state(tree::flatten(schedule), dict, options, detail::signature<S>());
-  schedule.restore();
-  return report;
+  return schedule.load_state(dict, options, detail::signature<S>());
 }
 
 }  // namespace braid
