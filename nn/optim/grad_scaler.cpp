@@ -9,6 +9,7 @@
 #include <braid/core/internal/step_capture.hpp>
 #include <braid/core/ops/create.hpp>
 #include <braid/core/ops/elementwise.hpp>
+#include <braid/nn/internal/state_fields.hpp>
 #include <braid/nn/optim/clip.hpp>
 
 namespace braid::optim {
@@ -59,6 +60,14 @@ auto GradScaler::braid_fields() -> std::tuple<nn::Buffer&, nn::Buffer&> {
 }
 auto GradScaler::braid_fields() const -> std::tuple<const nn::Buffer&, const nn::Buffer&> {
   return std::tie(scale_, growth_tracker_);
+}
+
+LoadReport GradScaler::load_state(std::span<const StateDict::value_type> dict,
+                                  const LoadOptions& options) {
+  const detail::StateField fields[] = {
+      {"scale", &scale_, [](double v) { return v > 0 && !std::isinf(v); }, "finite and above 0"},
+      {"growth_tracker", &growth_tracker_, &detail::is_count, detail::kCounts}};
+  return detail::load_fields(fields, dict, options, ::braid::detail::signature<GradScaler>());
 }
 
 double GradScaler::get_scale() const { return options_.enabled ? scale_.item<double>() : 1; }

@@ -91,6 +91,18 @@ TEST_CASE("GradScaler: saved and restored; disabled it does nothing", "[nn][amp]
   (void)other.step(s.optimizer);
   other.update();
   CHECK(other.get_scale() == 16);
+  for (const auto& [name, value] :
+       {std::pair("scale", kNan), {"scale", 0.0}, {"scale", kInf}, {"growth_tracker", -1.0}}) {
+    INFO(name << " " << value);
+    StateDict bad = state_dict(optim::GradScaler({.init_scale = 2}));
+    bad.at(name).fill_(value);
+    CHECK_THROWS_TEXT(ArgumentError,
+                      "load_state_dict: expected " + std::string(name) + " of GradScaler to be ",
+                      load_state_dict(other, bad));
+  }
+  CHECK_THROWS_TEXT(ArgumentError, "missing: growth_tracker",
+                    load_state_dict(other, StateDict{{"scale", dict.at("scale")}}));
+  CHECK(other.get_scale() == 16);
   optim::GradScaler off({.enabled = false});
   CHECK(off.get_scale() == 1);
   const Tensor loss = s.w.sum();

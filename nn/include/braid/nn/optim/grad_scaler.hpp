@@ -97,6 +97,22 @@ class GradScaler {
   auto braid_fields() const -> std::tuple<const nn::Buffer&, const nn::Buffer&>;
   static constexpr std::string_view braid_names() { return "scale, growth_tracker"; }
   void braid_owner() const {}
+  /// See load_state_dict(scaler, dict).
+  LoadReport load_state(std::span<const StateDict::value_type> dict, const LoadOptions& options);
 };
 
 }  // namespace braid::optim
+
+namespace braid {
+
+/// Restores the result of state_dict(scaler).
+///
+/// Throws    as load_state_dict of a model, and ArgumentError for a scale that is not finite and
+///           above 0 and for a count below 0; then nothing was changed
+inline LoadReport load_state_dict(optim::GradScaler& scaler,
+                                  std::span<const StateDict::value_type> dict,
+                                  const LoadOptions& options = {}) {
+  return scaler.load_state(dict, options);
+}
+
+}  // namespace braid
