@@ -145,6 +145,11 @@ double Optimizer::momentum(std::size_t group) const {
   return *found;
 }
 
+bool Optimizer::has_momentum(std::size_t group) const {
+  check_group("has_momentum", group);
+  return mutable_self().momentum_of(group) != nullptr;
+}
+
 void Optimizer::set_momentum(std::size_t group, double momentum) {
   check_not_recorded("set_momentum");
   (void)this->momentum(group);

@@ -1,27 +1,71 @@
-// What the parts of a checkpoint share: the learning rates of an optimizer's state, and errors.
+// What the parts of a checkpoint share: the rates of an optimizer's state, and errors.
 #include <cmath>
+#include <limits>
 
 #include <braid/core/error.hpp>
 #include <braid/nn/training/checkpoint.hpp>
 
 namespace braid::training::detail {
+namespace {
 
-Tensor split_rates(std::span<const StateDict::value_type> dict, std::int64_t groups,
-                   StateDict& rest) {
+constexpr const char *kLr = "lr", *kMomenta = "momenta";
+
+/// Takes an entry out of an optimizer's state. Throws unless it is one float64 for each group.
+std::vector<double> take(StateDict& dict, const char* name, std::size_t groups) {
+  const Tensor* const found = dict.find(name);
+  if (found == nullptr || !found->defined() || found->dtype() != DType::float64 ||
+      found->numel() != static_cast<std::int64_t>(groups))
+    throw ArgumentError(str("Checkpoint: expected the optimizer's state to hold ", name, ", ",
+                            groups, " of float64, got ",
+                            found == nullptr ? "none" : "another tensor"));
+  std::vector<double> list = found->to_vector<double>();
+  dict.erase(name);
+  return list;
+}
+
+}  // namespace
+
+void save_rates(const optim::Optimizer& optimizer, StateDict& dict) {
+  std::vector<double> lr, momenta;
+  for (std::size_t g = 0; g < optimizer.groups(); ++g) {
+    lr.push_back(optimizer.lr(g));
+    momenta.push_back(optimizer.has_momentum(g) ? optimizer.momentum(g)
+                                                : std::numeric_limits<double>::quiet_NaN());
+  }
+  dict.set(kLr, tensor(lr, {.device = Device(), .dtype = DType::float64}));
+  dict.set(kMomenta, tensor(momenta, {.device = Device(), .dtype = DType::float64}));
+}
+
+Rates split_rates(const optim::Optimizer& optimizer, std::span<const StateDict::value_type> dict,
+                  StateDict& rest) {
   rest = StateDict(std::vector<StateDict::value_type>(dict.begin(), dict.end()));
-  const Tensor* const found = rest.find("lr");
-  if (found == nullptr || found->dtype() != DType::float64 || found->numel() != groups)
-    throw ArgumentError(str("Checkpoint: expected the optimizer's state to hold lr, ", groups,
-                            " of float64, got ", found == nullptr ? "none" : "another tensor"));
-  const Tensor rates = *found;
-  for (std::int64_t i = 0; i < groups; ++i) {
-    const double lr = rates.data<double>()[i];
+  Rates rates{take(rest, kLr, optimizer.groups()), {}};
+  for (const double lr : rates.lr)
     if (!(lr >= 0) || std::isinf(lr))
       throw ArgumentError(
           str("Checkpoint: expected learning rates >= 0 in the optimizer's state, got ", lr));
+  if (!rest.contains(kMomenta)) return rates;
+  rates.momenta = take(rest, kMomenta, optimizer.groups());
+  for (std::size_t g = 0; g < rates.momenta.size(); ++g) {
+    const double momentum = rates.momenta[g];
+    if (!optimizer.has_momentum(g)) {
+      if (!std::isnan(momentum))
+        throw ArgumentError(str("Checkpoint: expected no momentum of group ", g,
+                                ", which was made without, got ", momentum));
+    } else if (momentum != optimizer.momentum(g) && !(momentum >= 0 && momentum < 1)) {
+      throw ArgumentError(str("Checkpoint: expected 0 <= momentum < 1 of group ", g,
+                              " in the optimizer's state, got ", momentum));
+    }
   }
-  rest.erase("lr");
   return rates;
+}
+
+void restore_rates(optim::Optimizer& optimizer, const Rates& rates) {
+  for (std::size_t g = 0; g < rates.lr.size(); ++g) optimizer.set_lr(g, rates.lr[g]);
+  // An optimizer may have been made with a momentum of 1 or more, which set_momentum refuses.
+  for (std::size_t g = 0; g < rates.momenta.size(); ++g)
+    if (optimizer.has_momentum(g) && optimizer.momentum(g) != rates.momenta[g])
+      optimizer.set_momentum(g, rates.momenta[g]);
 }
 
 void nothing_to_save(const char* signature) {

@@ -56,6 +56,46 @@ TEST_CASE("checkpoint: a run that is stopped anywhere and resumed ends with the 
   }
 }
 
+TEST_CASE("checkpoint: keeps momenta that were set later, and refuses those that do not fit",
+          "[training][checkpoint]") {
+  const TemporaryFolder folder;
+  nn::Linear model(2, 2);
+  const auto sgd = [&](double momentum, double of_bias) {
+    return optim::SGD({{{model.weight}, {.lr = 0.1, .momentum = momentum}},
+                       {{model.bias}, {.lr = 0.2, .momentum = of_bias}}});
+  };
+  optim::SGD first = sgd(0.9, 0), second = sgd(0.5, 0);
+  optim::AdamW adam(parameters(model)), other(parameters(model));
+  first.set_momentum(0, 0.7);
+  adam.set_momentum(0, 0.25);
+  training::Checkpoint(folder / "a", first, adam).save();
+  CHECK(training::Checkpoint(folder / "a", second, other).load_latest());
+  CHECK((second.momentum(0) == 0.7 && !second.has_momentum(1) && second.lr(1) == 0.2));
+  CHECK(other.options().beta1 == 0.25);
+
+  optim::SGD both = sgd(0.9, 0.9), large = sgd(1.5, 0), same = sgd(1.5, 0);
+  const auto loaded = [&](optim::SGD& from, optim::SGD& into) {
+    training::Checkpoint(folder / "b", from).save();
+    (void)training::Checkpoint(folder / "b", into).load_latest();
+  };
+  CHECK_NOTHROW(loaded(large, same));  // SGD takes it, set_momentum does not
+  const double before = second.lr();
+  first.set_lr(0.3), both.set_lr(0.3), large.set_lr(0.3);
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "expected no momentum of group 1, which was made without, got 0.9",
+                    loaded(both, second));
+  CHECK_THROWS_TEXT(ArgumentError, "expected 0 <= momentum < 1 of group 1*got nan",
+                    loaded(first, both));
+  CHECK_THROWS_TEXT(ArgumentError, "expected 0 <= momentum < 1 of group 0*got 1.5",
+                    loaded(large, second));
+  CHECK((second.lr() == before && second.momentum(0) == 0.7));
+
+  StateDict old = state_dict(second);  // of a version that did not save momenta
+  old.set("lr", tensor({0.4, 0.5}, {.device = Device(), .dtype = DType::float64}));
+  training::detail::load_optimizer(second, old, [&](const auto& rest) { second.load_state(rest); });
+  CHECK((second.lr(1) == 0.5 && second.momentum(0) == 0.7));
+}
+
 TEST_CASE("checkpoint: while an average is swapped in, nothing is saved or loaded",
           "[training][checkpoint]") {
   const TemporaryFolder folder;

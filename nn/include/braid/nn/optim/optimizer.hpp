@@ -124,6 +124,8 @@ class Optimizer {
   [[nodiscard]] double momentum(std::size_t group = 0) const;
   /// Throws ArgumentError unless 0 <= momentum < 1.
   void set_momentum(std::size_t group, double momentum);
+  /// Returns whether a group was made with momentum or beta1.
+  [[nodiscard]] bool has_momentum(std::size_t group = 0) const;
 
   /// Copies the learning rates and momenta (or beta1) of another optimizer of the same kind. Throws
   /// ArgumentError if it has another number of groups.

@@ -29,9 +29,11 @@ concept HasState = requires(T& t, const T& c, std::span<const StateDict::value_t
 };
 
 /// An optimizer whose state is divided among ranks, such as parallel::ZeroRedundancyOptimizer. All
-/// ranks call consolidate_state_dict(), which returns the whole state on rank 0.
+/// ranks call consolidate_state_dict(), which returns the whole state on rank 0. rates() returns an
+/// optimizer with the learning rates and momenta.
 template <class T>
-concept IsSharded = requires(const T& c) {
+concept IsSharded = requires(const T& c, T& t) {
+  { t.rates() } -> std::same_as<optim::Optimizer&>;
   { c.consolidate_state_dict() } -> std::same_as<StateDict>;
   c.ranks().rank();
   c.local();
@@ -66,33 +68,27 @@ class Part {
   [[nodiscard]] virtual std::int64_t steps() const { return -1; }
 };
 
-/// Returns the learning rates of an optimizer, which its own state does not include.
-template <class O> [[nodiscard]] Tensor rates(const O& optimizer) {
-  std::vector<double> list;
-  if constexpr (requires { optimizer.groups(); }) {
-    for (std::size_t i = 0; i < optimizer.groups(); ++i) list.push_back(optimizer.lr(i));
-  } else {
-    list.push_back(optimizer.lr());
-  }
-  return tensor(list, {.device = Device(), .dtype = DType::float64});
-}
-/// Copies the state without the learning rates to `rest`, and returns the rates. Throws
-/// ArgumentError unless they are float64, one for each group, finite and at least 0.
-[[nodiscard]] Tensor split_rates(std::span<const StateDict::value_type> dict, std::int64_t groups,
-                                 StateDict& rest);
+/// What the groups of an optimizer have besides its own state.
+struct Rates {
+  std::vector<double> lr;
+  std::vector<double> momenta;  ///< NaN for a group without; empty for an older file without any
+};
+/// Adds the entries `lr` and `momenta` to the state of an optimizer.
+void save_rates(const optim::Optimizer& optimizer, StateDict& dict);
+/// Copies the state without these entries to `rest`, and returns what they hold. Throws
+/// ArgumentError unless they are float64, one for each group, and fit the optimizer.
+[[nodiscard]] Rates split_rates(const optim::Optimizer& optimizer,
+                                std::span<const StateDict::value_type> dict, StateDict& rest);
+void restore_rates(optim::Optimizer& optimizer, const Rates& rates);
 [[noreturn]] void nothing_to_save(const char* signature);
-/// Loads the learning rates, and calls `load` with the rest.
-template <class O, class F>
-void load_optimizer(O& optimizer, std::span<const StateDict::value_type> dict, const F& load) {
+/// Loads the rates into `optimizer`, and calls `load` with the rest.
+template <class F>
+void load_optimizer(optim::Optimizer& optimizer, std::span<const StateDict::value_type> dict,
+                    const F& load) {
   StateDict own;
-  const Tensor lr = split_rates(dict, rates(optimizer).numel(), own);
+  const Rates rates = split_rates(optimizer, dict, own);
   load(std::span<const StateDict::value_type>(own.data(), own.size()));
-  const double* values = lr.data<double>();
-  if constexpr (requires { optimizer.groups(); }) {
-    for (std::size_t i = 0; i < optimizer.groups(); ++i) optimizer.set_lr(i, values[i]);
-  } else {
-    optimizer.set_lr(values[0]);
-  }
+  restore_rates(optimizer, rates);
 }
 
 template <class T> class PartOf final : public Part {
@@ -125,11 +121,11 @@ template <class T> class PartOf final : public Part {
       return thing_.state();
     } else if constexpr (IsSharded<T>) {
       StateDict dict = thing_.consolidate_state_dict();
-      dict.set("lr", rates(thing_));
+      save_rates(thing_.rates(), dict);
       return dict;
     } else {
       StateDict dict = state_dict(std::as_const(thing_), {.tensors = tensors_});
-      if constexpr (kOptimizer) dict.set("lr", rates(thing_));
+      if constexpr (kOptimizer) save_rates(thing_, dict);
       return dict;
     }
   }
@@ -139,7 +135,7 @@ template <class T> class PartOf final : public Part {
     else if constexpr (kOptimizer)
       load_optimizer(thing_, dict, [&](const auto& rest) { load_state_dict(thing_, rest); });
     else if constexpr (IsSharded<T>)
-      load_optimizer(thing_, dict, [&](const auto& rest) { thing_.load_state_dict(rest); });
+      load_optimizer(thing_.rates(), dict, [&](const auto& rest) { thing_.load_state_dict(rest); });
     else load_state_dict(thing_, dict, {.tensors = tensors_});
   }
   void check_ranks(const CheckpointRanks& ranks) const override {
@@ -150,7 +146,7 @@ template <class T> class PartOf final : public Part {
     if constexpr (IsSharded<T>) {
       StateDict dict;
       if (thing_.local()) dict = state_dict(*thing_.local());
-      dict.set("lr", rates(thing_));
+      save_rates(thing_.rates(), dict);
       return dict;
     } else {
       return save();
@@ -158,7 +154,7 @@ template <class T> class PartOf final : public Part {
   }
   void restore(std::span<const StateDict::value_type> dict) override {
     if constexpr (IsSharded<T>)
-      load_optimizer(thing_, dict, [&](const auto& rest) { thing_.restore_local(rest); });
+      load_optimizer(thing_.rates(), dict, [&](const auto& rest) { thing_.restore_local(rest); });
     else load(dict);
   }
   [[nodiscard]] std::int64_t steps() const override {
@@ -231,11 +227,11 @@ struct CheckpointOptions {
 ///     checkpoint.save();
 ///
 /// Accepts models and other trees (it saves parameters and buffers), optimizers (including their
-/// learning rates; of a parallel::ZeroRedundancyOptimizer what the undivided one has), schedules,
-/// loaders, and any other type that satisfies HasState. It keeps references to them. The state of
-/// the random number generator is always saved too. Each save
-/// creates a folder `step-XXXXXXXX` with one safetensors file for each object and a manifest. The
-/// folder appears completely or not at all, even if the power fails (docs/notes/checkpoint.md).
+/// learning rates and momenta; of a parallel::ZeroRedundancyOptimizer what the undivided one has),
+/// schedules, loaders, and any other type that satisfies HasState. It keeps references to them. The
+/// state of the random number generator is always saved too. Each save creates a folder
+/// `step-XXXXXXXX` with one safetensors file for each object and a manifest. The folder appears
+/// completely or not at all, even if the power fails (docs/notes/checkpoint.md).
 /// Files that do not belong to a checkpoint are left alone, both in the folder and inside the
 /// checkpoints. A warning is printed if such a file has a checkpoint's name or prevents a removal.
 ///
