@@ -1,3 +1,5 @@
+#include "loader/position.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,13 +18,49 @@ constexpr std::array<std::string_view, 5> kNames{"epoch", "batch", "seed", "batc
 
 }  // namespace
 
-void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches) {
+StateDict numbers_state(std::span<const std::string_view> names,
+                        std::span<const std::int64_t> values) {
+  StateDict dict;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    dict.set(std::string(names[i]),
+             tensor(std::vector<std::int64_t>{values[i]}, {.device = Device()}));
+  return dict;
+}
+
+std::vector<std::int64_t> load_numbers(const char* op, std::span<const std::string_view> names,
+                                       std::span<const StateDict::value_type> dict) {
+  const auto fail = [op](const std::string& expected, const std::string& got) {
+    throw ArgumentError(str(op, ": load_state: expected ", expected, ", got ", got));
+  };
+  std::string list(names.front());
+  for (std::size_t i = 1; i < names.size(); ++i)
+    list += str(i + 1 == names.size() ? " and " : ", ", names[i]);
+  std::vector<std::int64_t> values(names.size());
+  std::vector<bool> seen(names.size());
+  for (const auto& [name, tensor] : dict) {
+    std::size_t i = 0;
+    while (i < names.size() && names[i] != name) ++i;
+    if (i == names.size()) fail(list, "'" + name + "'");
+    if (seen[i]) fail(str(names[i], " once"), "it twice");
+    if (!tensor.defined() || tensor.dtype() != DType::int64 || tensor.numel() != 1)
+      fail(str(names[i], " to be one int64"), "another tensor");
+    seen[i] = true;
+    values[i] = tensor.item<std::int64_t>();
+  }
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!seen[i]) fail(std::string(names[i]), "none");
+  return values;
+}
+
+void check_epoch_of(const std::string& op, std::int64_t epoch, std::int64_t batches) {
   // half of the range of int64, so that the following epochs do not overflow either
   const std::int64_t most =
       std::numeric_limits<std::int64_t>::max() / 2 / std::max<std::int64_t>(batches, 1);
   if (epoch < 0 || epoch > most)
-    throw ArgumentError(
-        str("DataLoader: ", call, ": expected an epoch in [0, ", most, "], got ", epoch));
+    throw ArgumentError(str(op, ": expected an epoch in [0, ", most, "], got ", epoch));
+}
+void check_epoch(const char* call, std::int64_t epoch, std::int64_t batches) {
+  check_epoch_of(str("DataLoader: ", call), epoch, batches);
 }
 
 namespace {
@@ -46,12 +84,7 @@ StateDict position_state(const Position& position, const LoaderOptions& options,
   const std::array<std::int64_t, 5> values{position.epoch, position.batch,
                                            std::bit_cast<std::int64_t>(*options.seed),
                                            rows_of_all(options), size};
-  StateDict dict;
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    dict.set(std::string(kNames[i]), zeros({1}, {.device = Device(), .dtype = DType::int64}));
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    dict.find(kNames[i])->data<std::int64_t>()[0] = values[i];
-  return dict;
+  return numbers_state(kNames, values);
 }
 
 Position load_position(std::span<const StateDict::value_type> dict, LoaderOptions& options,
@@ -59,23 +92,9 @@ Position load_position(std::span<const StateDict::value_type> dict, LoaderOption
   const auto fail = [](const std::string& expected, const std::string& got) {
     throw ArgumentError(str("DataLoader: load_state: expected ", expected, ", got ", got));
   };
-  std::array<std::int64_t, 5> values{};
-  std::array<bool, 5> seen{};
-  for (const auto& [name, tensor] : dict) {
-    std::size_t i = 0;
-    while (i < kNames.size() && kNames[i] != name) ++i;
-    if (i == kNames.size())
-      fail("epoch, batch, seed, batch_size and dataset_size", "'" + name + "'");
-    if (seen[i]) fail(str(kNames[i], " once"), "it twice");
-    if (!tensor.defined() || tensor.dtype() != DType::int64 || tensor.numel() != 1)
-      fail(str(kNames[i], " to be one int64"), "another tensor");
-    seen[i] = true;
-    values[i] = tensor.item<std::int64_t>();
-  }
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (!seen[i]) fail(str(kNames[i]), "none");
-  }
-  const auto [epoch, batch, seed, batch_size, dataset_size] = values;
+  const std::vector<std::int64_t> values = load_numbers("DataLoader", kNames, dict);
+  const std::int64_t epoch = values[0], batch = values[1], seed = values[2], batch_size = values[3],
+                     dataset_size = values[4];
   check_epoch("load_state", epoch, batches);
   if (batch != 0) {  // at the beginning of an epoch a run may continue with other sizes
     if (batch_size != rows_of_all(options))

@@ -7,8 +7,13 @@
 #include <braid/core/internal/backend.hpp>
 #include <braid/data/dataset.hpp>
 
+#include "loader/position.hpp"
+
 namespace braid::data {
 namespace {
+
+/// The names of the state of TokenStreams.
+constexpr std::string_view kState[] = {"epoch", "batch", "length", "streams", "tokens"};
 
 void check_sequence(const char* op, const Tensor& tokens) {
   if (tokens.dim() != 1)
@@ -73,6 +78,39 @@ TokenStreams::TokenStreams(const Tensor& tokens, std::int64_t streams, std::int6
   columns_ =
       tokens.narrow(0, 0, rows * streams).reshape({streams, rows}).transpose(0, 1).contiguous();
   size_ = (rows - 2) / length + 1;
+}
+
+void TokenStreams::set_epoch(std::int64_t epoch) {
+  detail::check_epoch_of("TokenStreams: set_epoch", epoch, size_);
+  if (epoch == epoch_ && first_ != 0) return;
+  epoch_ = epoch;
+  first_ = 0;
+  at_ = {epoch, 0};
+}
+
+StateDict TokenStreams::state() const {
+  // the end of an epoch is the beginning of the next one
+  const Position at = at_.batch < size_ ? at_ : Position{at_.epoch + 1, 0};
+  const std::int64_t values[] = {at.epoch, at.batch, length_, columns_.size(1), columns_.size(0)};
+  return detail::numbers_state(kState, values);
+}
+
+void TokenStreams::load_state(std::span<const StateDict::value_type> dict) {
+  const std::vector<std::int64_t> values = detail::load_numbers("TokenStreams", kState, dict);
+  const std::int64_t own[] = {length_, columns_.size(1), columns_.size(0)};
+  detail::check_epoch_of("TokenStreams: load_state", values[0], size_);
+  if (values[1] != 0) {  // at the beginning of an epoch a run may go on with other windows
+    for (std::size_t i = 0; i < std::size(own); ++i)
+      if (values[i + 2] != own[i])
+        throw ArgumentError(str("TokenStreams: load_state: expected ", kState[i + 2], " ", own[i],
+                                " in the middle of an epoch, got ", values[i + 2]));
+    if (values[1] < 0 || values[1] >= size_)
+      throw ArgumentError(
+          str("TokenStreams: load_state: expected a batch below ", size_, ", got ", values[1]));
+  }
+  epoch_ = values[0];
+  first_ = values[1];
+  at_ = {epoch_, first_};
 }
 
 NextToken TokenStreams::get(std::int64_t index) const {

@@ -1,6 +1,7 @@
 // Next-token pairs: windows of one sequence, and streams that are read in parallel.
 #include "items.hpp"
 #include "nn/refused.hpp"
+#include "support/temporary.hpp"
 
 using namespace braid;
 using namespace braid::test;
@@ -92,6 +93,72 @@ TEST_CASE("streams: training::progress takes them as a loader, and counts tokens
   CHECK(seen == Ids{10, 10, 2, 10, 10, 2});
   CHECK(epochs == Ids{0, 1});
   CHECK(training::detail::rows_of(Tensor(zeros({3, 4}))) == 3);  // no samples(): rows
+}
+
+TEST_CASE("streams: a run that is resumed goes on at the next window", "[data][text]") {
+  const auto make = [] { return data::TokenStreams(arange(24), 2, 5); };  // 3 windows
+  const training::Options options{.epochs = 3, .quiet = true};
+  nn::Linear model(1, 1);
+  std::vector<Ids> all;
+  data::TokenStreams whole = make();
+  for (auto& batch : training::progress(whole, options)) all.push_back(ids(batch.input));
+  REQUIRE(all.size() == 9);
+  CHECK((whole.epoch() == 3 && whole.steps() == 9));
+  for (std::size_t stop = 1; stop < all.size(); ++stop) {
+    INFO("stopped after " << stop);
+    const TemporaryFolder folder;
+    data::TokenStreams first = make(), second = make();
+    training::Checkpoint checkpoint(folder.path(), model, first);
+    std::vector<Ids> seen;
+    for (auto& batch : training::progress(first, options, checkpoint)) {
+      seen.push_back(ids(batch.input));
+      if (seen.size() < stop) continue;
+      checkpoint.save();
+      break;
+    }
+    training::Checkpoint again(folder.path(), model, second);
+    REQUIRE(again.load_latest());
+    CHECK(again.last() == static_cast<std::int64_t>(stop));
+    second.set_epoch(second.epoch());
+    for (auto& batch : training::progress(second, options, again)) {
+      CHECK(batch.step() == static_cast<std::int64_t>(seen.size()));
+      seen.push_back(ids(batch.input));
+    }
+    CHECK(seen == all);
+  }
+}
+
+TEST_CASE("streams: passes over a const one are no epochs; a state that does not fit is refused",
+          "[data][text][errors]") {
+  data::TokenStreams streams(arange(24), 2, 5);
+  auto pass = streams.begin();
+  ++pass;
+  const StateDict state = streams.state();
+  for (const auto& batch : std::as_const(streams)) CHECK(batch.input.defined());
+  CHECK((streams.steps() == 2 && streams.epoch() == 1));
+  streams.load_state(state);
+  CHECK((streams.steps() == 2 && streams.epoch() == 0 && streams.first_batch() == 2));
+  CHECK(ids((*streams.begin()).input) == Ids{10, 22});
+  data::TokenStreams shorter(arange(24), 2, 4), longer(arange(48), 2, 5);
+  const auto with = [&](const char* name, std::int64_t value) {
+    return [&streams, state, name, value] {
+      StateDict changed = state;
+      changed.set(name, tensor(std::vector<std::int64_t>{value}));
+      streams.load_state(changed);
+    };
+  };
+  refuses<ArgumentError>("TokenStreams: load_state: expected ")({
+      {"length 4 in the middle of an epoch, got 5", [&] { shorter.load_state(state); }},
+      {"tokens 24 in the middle of an epoch, got 12", [&] { longer.load_state(state); }},
+      {"an epoch in [0, *got -1", with("epoch", -1)},
+      {"a batch below 3, got 3", with("batch", 3)},
+      {"a batch below 3, got -1", with("batch", -1)},
+      {"epoch, batch, length, streams and tokens, got 'seed'", with("seed", 1)},
+      {"epoch, got none", [&] { streams.load_state({}); }},
+  });
+  CHECK_THROWS_TEXT(ArgumentError, "TokenStreams: set_epoch: expected an epoch in [0, *got -2",
+                    streams.set_epoch(-2));
+  CHECK(streams.epoch() == 1);
 }
 
 TEST_CASE("sequences: what cannot be cut is refused", "[data][text][errors]") {

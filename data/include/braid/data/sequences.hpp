@@ -4,6 +4,7 @@
 #include <iterator>
 #include <span>
 
+#include <braid/core/state_dict.hpp>
 #include <braid/core/tree.hpp>
 
 // Turns a long sequence of tokens into training data for models that predict the next token.
@@ -54,7 +55,10 @@ class TokenWindows {
 ///       state = {output.h_n.detach(), output.c_n.detach()};
 ///     }
 ///
-/// training::progress accepts it as a loader too.
+/// It is a loader too, for training::progress and training::Checkpoint: each begin() starts the
+/// next epoch (0, 1, …), and after load_state() the next one continues where state() was taken. A
+/// pass over a const TokenStreams is no epoch and always begins with the first window. If a run is
+/// to be resumed in the middle of an epoch, the checkpoint must hold the model's state as well.
 /// abcdefghijkl in 3 streams is [4, 3], one column per stream. In windows of 2 that is
 ///
 ///   input  a e i     target  b f j     then  input  c g k     target  d h l
@@ -66,7 +70,8 @@ class TokenWindows {
 /// Size      the number of windows; one shorter window if a stream is shorter than `length`
 /// Throws    ShapeError unless the tokens are one-dimensional; DTypeError unless they are int64,
 ///           int32 or uint8; ArgumentError for streams or length < 1, and for fewer than two tokens
-///           per stream; IndexError from get
+///           per stream; IndexError from get; ArgumentError from load_state for a dict that is not
+///           such a state and, in the middle of an epoch, unless the windows are the same
 class TokenStreams {
  public:
   TokenStreams(const Tensor& tokens, std::int64_t streams, std::int64_t length);
@@ -84,9 +89,10 @@ class TokenStreams {
     [[nodiscard]] NextToken operator*() const { return streams_->get(index_); }
     iterator& operator++() {
       ++index_;
+      if (mine_ != nullptr) mine_->moved_to(epoch_, index_);
       return *this;
     }
-    void operator++(int) { ++index_; }
+    void operator++(int) { ++*this; }
     friend bool operator==(const iterator& a, const iterator& b) noexcept {
       return a.index_ == b.index_;
     }
@@ -94,16 +100,54 @@ class TokenStreams {
    private:
     friend class TokenStreams;
     iterator(const TokenStreams* streams, std::int64_t index) : streams_(streams), index_(index) {}
+    iterator(TokenStreams* streams, std::int64_t epoch, std::int64_t index)
+        : streams_(streams), index_(index), mine_(streams), epoch_(epoch) {
+      mine_->moved_to(epoch_, index_);
+    }
     const TokenStreams* streams_;
     std::int64_t index_;
+    TokenStreams* mine_ = nullptr;  // whose position is moved; null in a const pass
+    std::int64_t epoch_ = 0;
   };
   [[nodiscard]] std::int64_t batches() const noexcept { return size_; }
+  [[nodiscard]] iterator begin() {
+    const iterator first(this, epoch_, first_);
+    ++epoch_;
+    first_ = 0;
+    return first;
+  }
   [[nodiscard]] iterator begin() const { return {this, 0}; }
   [[nodiscard]] iterator end() const { return {this, size_}; }
 
+  /// Returns the epoch that the next begin() starts.
+  [[nodiscard]] std::int64_t epoch() const noexcept { return epoch_; }
+  /// Sets the epoch that the next begin() starts. A position in that epoch, which load_state() has
+  /// restored, stays. Throws ArgumentError if the epoch is < 0, or so large that the count of
+  /// windows could overflow.
+  void set_epoch(std::int64_t epoch);
+  /// Returns the number of windows that the next begin() skips after load_state(); else 0.
+  [[nodiscard]] std::int64_t first_batch() const noexcept { return first_; }
+  /// Returns the number of windows since epoch 0. Earlier epochs count as complete.
+  [[nodiscard]] std::int64_t steps() const noexcept { return at_.epoch * size_ + at_.batch; }
+  /// Returns the position of the iteration: the epoch and the windows returned; and the length of
+  /// the windows, the number of streams and of tokens per stream.
+  [[nodiscard]] StateDict state() const;
+  /// Makes the next begin() continue where state() was taken. Changes nothing if it throws.
+  void load_state(std::span<const StateDict::value_type> dict);
+
  private:
+  struct Position {
+    std::int64_t epoch = 0, batch = 0;  // batch: the windows that were returned
+  };
+  /// The iteration of an epoch has arrived at the window `index`, or at the end.
+  void moved_to(std::int64_t epoch, std::int64_t index) noexcept {
+    at_ = index < size_ ? Position{epoch, index + 1} : Position{epoch + 1, 0};
+  }
+
   Tensor columns_;
   std::int64_t length_, size_;
+  Position at_;
+  std::int64_t epoch_ = 0, first_ = 0;  // of the next begin()
 };
 
 }  // namespace braid::data

@@ -50,6 +50,13 @@ template <class B> [[nodiscard]] std::int64_t rows_of(const B& batch) {
   }
 }
 
+/// A loader that a checkpoint can save, and that continues where it was.
+template <class Loader>
+concept HasPosition = HasState<Loader> && requires(const Loader& loader) {
+  loader.epoch();
+  loader.first_batch();
+};
+
 }  // namespace detail
 
 /// A batch as progress returns it. It derives from the loader's batch and has its fields; it also
@@ -204,10 +211,12 @@ template <class Loader> class Progress {
 /// Samples are the rows of a batch, or its samples(). options.csv, .tensorboard and .trace name
 /// files to write. It starts at the loader's current position, so a resumed run shows what remains.
 ///
-/// With a checkpoint, SIGINT and SIGTERM do not kill the run: the current step is finished, the
-/// checkpoint is saved (unless the step saved it), the loop ends, and the program should return
-/// training::exit_status(). A second signal kills it. If several ranks share the checkpoint, all
-/// end after the same step, although only those that got the signal return its status.
+/// The loader of a run with a checkpoint must be one of the objects that the checkpoint saves, and
+/// have a position (epoch(), first_batch()). Then SIGINT and SIGTERM do not kill the run: the
+/// current step is finished, the checkpoint is saved (unless the step saved it), the loop ends, and
+/// the program should return training::exit_status(). A second signal kills it. If several ranks
+/// share the checkpoint, all end after the same step, although only those that got the signal
+/// return its status.
 ///
 /// Throws    what the loader throws; IoError if a file cannot be written
 template <class Loader>
@@ -217,6 +226,10 @@ template <class Loader>
 template <class Loader>
 [[nodiscard]] Progress<Loader> progress(Loader& loader, const Options& options,
                                         Checkpoint& checkpoint) {
+  static_assert(detail::HasPosition<Loader>,
+                "braid: progress with a checkpoint needs a loader whose position can be saved, so "
+                "that a resumed run does not repeat epochs: state(), load_state(), epoch() and "
+                "first_batch(), as data::DataLoader has; pass the loader to the checkpoint too");
   return Progress<Loader>(loader, options, &checkpoint);
 }
 
