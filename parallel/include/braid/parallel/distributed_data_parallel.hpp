@@ -29,8 +29,10 @@ struct DistributedOptions {
   /// grad() of the parameters are views of the buckets: saves memory for one copy of the gradients.
   /// A backward that fails removes them
   bool gradient_as_bucket_view = false;
-  bool broadcast_buffers = true;  ///< send rank 0's buffers to all ranks before each forward
-  bool init_sync = true;          ///< compare the models, and send rank 0's parameters and buffers
+  /// send rank 0's buffers to all ranks before each forward that trains; false: each rank keeps its
+  /// own, such as the running statistics of a BatchNorm
+  bool broadcast_buffers = true;
+  bool init_sync = true;  ///< compare the models, and send rank 0's parameters and buffers
   /// Above 0: the deterministic mode. The batch of all ranks is split into this number of parts,
   /// and training has the same bits for any number of ranks, and of devices in each
   int virtual_replicas = 0;
@@ -62,6 +64,11 @@ struct JoinOptions {
 /// Gradient  in grad() of the parameters: the mean over the ranks, and what was there before. Sums
 ///           over the rows of a batch therefore differ from those of one process by a factor. Only
 ///           backward() reduces; grad(outputs, inputs) does not
+/// Buffers   those of rank 0 are sent to all ranks before each forward that records gradients, so
+///           the running statistics of a BatchNorm are those of rank 0's rows. With
+///           `broadcast_buffers = false` each rank has the statistics of its own rows: the ranks
+///           then evaluate differently, and a checkpoint holds those of rank 0, which all ranks get
+///           when it is loaded. nn::SyncBatchNorm has the statistics of all rows, on all ranks
 /// Failures  a backward that throws on one rank throws on all, before any gradient changes
 /// Deterministic  the loss must be a mean over the rows of the rank; its gradients are weighted by
 ///           rows. The ranks must have consecutive rows of the batch (DistributedSampler with

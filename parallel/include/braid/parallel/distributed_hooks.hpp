@@ -62,6 +62,8 @@ struct PowerSgdOptions {
 /// Q = Mᵀ P, both reduced to their means. A copy shares its state; use one for each model.
 ///
 /// Throws    ArgumentError for options out of range
+/// Notes     its state, the factors and what each rank has lost, is not saved: after a checkpoint
+///           is loaded it begins again, with start_powerSGD_iter steps that are not compressed
 /// Source    Vogels et al. 2019, PowerSGD, as in torch's powerSGD_hook
 ///
 ///     const parallel::PowerSgd hook({.matrix_approximation_rank = 2});
