@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # tests/processes/tutorial.sh PROGRAM COMPARE mpi|gloo|torchrun RANKS...: runs the tutorial alone
 # and on RANKS ranks; the parameters must be the same within 1e-6, and with --deterministic the same
-# bits. COMPARE A B prints the largest difference of two safetensors files.
+# bits; and so with checkpoints, where the run is the end of one of another number of ranks.
+# COMPARE A B prints the largest difference of two safetensors files.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 program=$(readlink -f "$1") compare=$(readlink -f "$2") mode=$3
@@ -47,12 +48,20 @@ for option in '' --deterministic; do
   sizes=("$@")
   # Three ranks do not divide the last batch: without the option, items are repeated.
   [[ -z $option ]] || sizes+=(3)
+  [[ -z $option ]] || sizes+=(resume)
   for size in "${sizes[@]}"; do
+    if [[ $size == resume ]]; then  # the first epoch alone, the second on the ranks
+      arguments+=(--checkpoint runs) size=$1
+      "$program" "${arguments[@]}" || exit 1
+      newest=(runs/step-*)
+      ((${#newest[@]} == 2)) || { echo "FAIL: ${#newest[@]} checkpoints of two epochs" && exit 1; }
+      rm -r "${newest[1]}" model.safetensors
+    fi
     ranks "$size" "${arguments[@]}" || { echo "FAIL: $size ranks over $mode: status $?" && exit 1; }
     difference=$("$compare" alone model.safetensors) || exit 1
     most=1e-6
     [[ -z $option ]] || most=0
-    echo "$size ranks over $mode ${option:-}: difference $difference (at most $most)"
+    echo "$size ranks over $mode ${arguments[*]}: difference $difference (at most $most)"
     awk -v d="$difference" -v most="$most" 'BEGIN { exit !(d <= most) }' || failed=1
     rm model.safetensors
   done
