@@ -52,15 +52,25 @@ bool sum_gradients(ReplicatedParameters& replicas) {
   return !which.empty();
 }
 
+void follow_first(ReplicatedParameters& replicas, const std::vector<optim::Optimizer*>& optimizers,
+                  std::int64_t& loads) {
+  const optim::Optimizer& first = *optimizers.front();
+  if (first.loads() != loads) {
+    const StateDict state = state_dict(first);
+    for (std::size_t i = 1; i < optimizers.size(); ++i) load_state_dict(*optimizers[i], state);
+    replicas.set_inconsistent(false);
+    loads = first.loads();
+  }
+  for (std::size_t i = 1; i < optimizers.size(); ++i) optimizers[i]->follow(first);
+}
+
 void step_together(ReplicatedParameters& replicas,
                    const std::vector<optim::Optimizer*>& optimizers) {
   const NoGrad guard;
   if (replicas.inconsistent())
     throw Error(
         "ReplicatedOptimizer: expected optimizers that have taken the same steps, got a step that "
-        "failed "
-        "on one device after others had taken it; load_state makes "
-        "them equal");
+        "failed on one device after others had taken it; load_state makes them equal");
   const std::size_t count = optimizers.size() < 2 ? 0 : optimizers[0]->parameters().size();
   for (std::size_t k = 0; k < count; ++k) {
     const std::int64_t first = optimizers[0]->steps(k);
@@ -69,7 +79,7 @@ void step_together(ReplicatedParameters& replicas,
         throw Error(str("ReplicatedOptimizer: expected optimizers that have taken the same steps, ",
                         "got ", first, " of parameter ", k, " on ", replicas.devices()[0], " and ",
                         other, " on ", replicas.devices()[rank],
-                        ", as after a load into main() alone; load_state makes them equal"));
+                        ", as after a step of main() alone; load_state makes them equal"));
   }
   sum_gradients(replicas);
   replicas.refresh_for_step();  // writes to the model since the forward

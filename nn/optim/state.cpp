@@ -115,6 +115,7 @@ LoadReport Optimizer::load_state(std::span<const StateDict::value_type> dict,
   LoadReport report = match_state(dict, options, &fresh, &fresh_steps);
   state_.swap(fresh);
   steps_ = std::move(fresh_steps);
+  ++loads_;
   return report;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -13,6 +14,10 @@ namespace detail {
 /// Sums the gradients of all devices' copies on the first device and removes those of the others.
 /// Returns whether one of the other devices had a gradient.
 bool sum_gradients(ReplicatedParameters& replicas);
+/// Gives all optimizers the rates and momenta of the first one. If a state was loaded into that one
+/// since `loads` was its count, copies the state too.
+void follow_first(ReplicatedParameters& replicas, const std::vector<optim::Optimizer*>& optimizers,
+                  std::int64_t& loads);
 /// Takes one step of every optimizer, each on its device, with the summed gradients. An exception
 /// leaves all parameters unchanged, unless a device fails while it writes. Then every later step
 /// throws, until the optimizers' states are loaded.
@@ -36,6 +41,9 @@ void step_together(ReplicatedParameters& replicas,
 /// Throws    ArgumentError for a model without devices, for a DeterministicDataParallel, or if the
 ///           model's parameters have been replaced; what the optimizers throw; Error after a step
 ///           that failed on one device after others had taken it, until load_state
+/// State     that of main(): state_dict(optimizer.main()), and training::Checkpoint(folder, model,
+///           optimizer.main()). After a load into main() the next step copies its state to the
+///           other devices. The number of devices may differ from the one at saving
 /// Notes     the summed gradient is not differentiable; second derivatives with respect to inputs
 ///           accumulate as usual
 template <class O> class ReplicatedOptimizer {
@@ -60,12 +68,12 @@ template <class O> class ReplicatedOptimizer {
   /// Calls reduce(), then takes the same step on every device, with the first optimizer's learning
   /// rates and momenta.
   void step() {
-    follow();
+    detail::follow_first(*replicas_, all_, loads_);
     detail::step_together(*replicas_, all_);
   }
 
   /// The optimizer of the first device, whose parameters are the module's own. Use it for schedules
-  /// and to save the state. Its learning rates and momenta apply to all devices.
+  /// and to save and load the state. Its learning rates and momenta apply to all devices.
   [[nodiscard]] O& main() noexcept { return *optimizers_.front(); }
   [[nodiscard]] const O& main() const noexcept { return *optimizers_.front(); }
   /// The optimizers of all devices in device order, and the weights that each of them updates.
@@ -82,17 +90,15 @@ template <class O> class ReplicatedOptimizer {
       report = optimizers_[i]->load_state(dict, options);
       replicas_->set_inconsistent(i > 0);
     }
+    loads_ = main().loads();
     return report;
   }
 
  private:
-  void follow() {
-    const O& first = main();
-    for (std::size_t i = 1; i < optimizers_.size(); ++i) optimizers_[i]->follow(first);
-  }
   std::shared_ptr<detail::ReplicatedParameters> replicas_;
   std::vector<std::unique_ptr<O>> optimizers_;
   std::vector<optim::Optimizer*> all_;
+  std::int64_t loads_ = 0;  // of main(), when all optimizers were last made equal
 };
 template <class M, class F>
 ReplicatedOptimizer(const DataParallel<M>&, const F&)

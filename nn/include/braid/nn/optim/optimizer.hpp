@@ -139,6 +139,9 @@ class Optimizer {
   /// See load_state_dict(optimizer, dict).
   LoadReport load_state(std::span<const StateDict::value_type> dict,
                         const LoadOptions& options = {});
+  /// Returns how often a state was loaded. A change of it tells the owner of other optimizers,
+  /// which must have the same state, to copy it.
+  [[nodiscard]] std::int64_t loads() const noexcept { return loads_; }
   // How a walk sees an optimizer by its base class, when its class is known at run time only.
   using braid_erased = void;
   void braid_fill(const tree::detail::Fill& fill, const tree::Name& name);
@@ -216,6 +219,7 @@ class Optimizer {
   // one for each parameter, made at its first gradient; unused vectors stay empty
   std::array<std::vector<nn::Buffer>, kStates> state_;
   nn::Buffer steps_;  // int64, one for each parameter, on the host
+  std::int64_t loads_ = 0;
 
   [[nodiscard]] std::int64_t batch_key(std::size_t group, std::int64_t steps) const noexcept;
   void check_group(const char* what, std::size_t group) const;

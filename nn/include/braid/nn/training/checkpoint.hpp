@@ -227,11 +227,12 @@ struct CheckpointOptions {
 ///     checkpoint.save();
 ///
 /// Accepts models and other trees (it saves parameters and buffers), optimizers (including their
-/// learning rates and momenta; of a parallel::ZeroRedundancyOptimizer what the undivided one has),
-/// schedules, loaders, and any other type that satisfies HasState. It keeps references to them. The
-/// state of the random number generator is always saved too. Each save creates a folder
-/// `step-XXXXXXXX` with one safetensors file for each object and a manifest. The folder appears
-/// completely or not at all, even if the power fails (docs/notes/checkpoint.md).
+/// learning rates and momenta; of a parallel::ZeroRedundancyOptimizer what the undivided one has,
+/// of a parallel::ReplicatedOptimizer its main()), schedules, loaders, and any other type that
+/// satisfies HasState. It keeps references to them. The state of the random number generator is
+/// always saved too. Each save creates a folder `step-XXXXXXXX` with one safetensors file for each
+/// object and a manifest. The folder appears completely or not at all, even if the power fails
+/// (docs/notes/checkpoint.md).
 /// Files that do not belong to a checkpoint are left alone, both in the folder and inside the
 /// checkpoints. A warning is printed if such a file has a checkpoint's name or prevents a removal.
 ///
