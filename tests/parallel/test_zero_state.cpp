@@ -149,6 +149,32 @@ TEST_CASE("distributed: D16 ZeRO-1: a run goes on with another number of ranks, 
   check_resumes("groups", kGroups);
 }
 
+TEST_CASE("distributed: D16 GradScaler makes or leaves out the step of all ranks",
+          "[distributed][amp]") {
+  on_world(3, [](const Ranks& ranks) {
+    List divided, whole;
+    for (const std::int64_t n : {3, 2, 4})
+      for (List* const list : {&divided, &whole})
+        list->push_back(ones({n}, {.device = ranks->device(), .requires_grad = true}));
+    ZeroRedundancyOptimizer optimizer(divided, ranks, kMomentum);
+    optim::SGD plain = kMomentum(whole);
+    optim::GradScaler scaler({.init_scale = 4}), other({.init_scale = 4});
+    const auto step = [](auto& of, optim::GradScaler& by, const List& list, double value) {
+      for (const Tensor& t : list) t.set_grad(full(t.shape(), value, {.device = t.device()}));
+      const bool made = by.step(of);
+      by.update();
+      return made;
+    };
+    for (const double value : {1.0, std::numeric_limits<double>::infinity(), 2.0}) {
+      const bool made = step(optimizer, scaler, divided, value);
+      expect(made == std::isfinite(value), "a step with finite gradients");
+      expect(step(plain, other, whole, value) == made, "the same without dividing");
+      for (std::size_t k = 0; k < whole.size(); ++k) same(divided[k].detach(), whole[k].detach());
+    }
+    expect(scaler.get_scale() == 2, "a smaller scale");
+  });
+}
+
 TEST_CASE("distributed: D16 ZeRO-1: states and checkpoints that do not fit are refused",
           "[distributed][checkpoint][errors]") {
   check_all(texts_of(3,

@@ -90,6 +90,8 @@ template <class O> class ZeroRedundancyOptimizer {
     detail::step_shares(*ranks_, optimizer_.get(), parameters_, owners_);
   }
 
+  /// All parameters, as they were passed to the constructor: those of all ranks.
+  [[nodiscard]] const std::vector<Tensor>& parameters() const noexcept { return parameters_; }
   /// Number of parameter groups of the undivided optimizer.
   [[nodiscard]] std::size_t groups() const noexcept { return whole_->groups(); }
   /// Returns the learning rate of a group. Throws IndexError if the group does not exist.
