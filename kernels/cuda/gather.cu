@@ -1,9 +1,11 @@
 #include <braid/core/internal/kernel_args/index.hpp>
 
+#include "cuda/device/add.cuh"
 #include "cuda/device/group.cuh"
 #include "cuda/device/loop.cuh"
 #include "cuda/device/report.cuh"
 #include "cuda/errors.hpp"
+#include "cuda/gather_sorted.hpp"
 #include "cuda/kernels.hpp"
 
 // Gather and scatter of single elements by index along one dim. Whole rows are in index.cu.
@@ -67,17 +69,21 @@ __global__ void __launch_bounds__(kThreads)
         to = from;
         continue;
       }
-      const typename E::A a = E::load(to), b = E::load(from);
-      if constexpr (E::kDType == DType::bool_) to = static_cast<std::uint8_t>(a | b);
-      else if constexpr (E::kFloating) to = E::store(a + b);
-      else
-        to = static_cast<typename E::T>(static_cast<std::make_unsigned_t<typename E::A>>(a) +
-                                        static_cast<std::make_unsigned_t<typename E::A>>(b));
+      to = E::store(added<E>(E::load(to), E::load(from)));
     }
     if (wrong >= 0)
       report(site, DeviceFault::index, 0, line.size, index[o.at[1] + wrong * line.index_step],
              l * line.m + wrong);
   }
+}
+
+/// Whether sorting the entries of a scatter takes less time than threads that read all m indices of
+/// a line, of which each of the owners writes its share. The times, in ns, are estimates: of
+/// reading an index, of writing an element, of the launches, and of an entry in the sort.
+bool sorts(std::int64_t m, int owners, std::int64_t entries) {
+  constexpr double index = 5, element = 150, launches = 40000, entry = 2;
+  return static_cast<double>(m) * (index + element / owners) >
+         launches + entry * static_cast<double>(entries);
 }
 
 void scatter(const ScatterArgs& args, Stream& stream) {
@@ -87,6 +93,8 @@ void scatter(const ScatterArgs& args, Stream& stream) {
   int owners = 1, bits = 0;
   while (owners < 1024 && owners < args.size && owners < args.m && args.lines.n * owners < 16384)
     owners *= 2, ++bits;
+  const SortedScatter sorted(args);
+  if (sorts(args.m, owners, sorted.entries())) return sorted.queue(site, stream);
   with_element(args.dtype, [&]<class E>() {
     using T = typename E::T;
     run("scatter", scatter_elements<E>, blocks_for(args.lines.n * owners, kThreads), kThreads,

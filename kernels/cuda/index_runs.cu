@@ -2,16 +2,18 @@
 
 #include <braid/core/internal/kernel_args/sort.hpp>
 
+#include "cuda/device/add.cuh"
 #include "cuda/device/group.cuh"
 #include "cuda/device/loop.cuh"
 #include "cuda/device/report.cuh"
 #include "cuda/kernels.hpp"
 
 // The gradient of an embedding: rows are added to a table at indices of which a few may be most.
-// The indices are sorted, so that equal ones are a run. Entries of the sorted list are cut into
-// chunks of 32, a warp each. A run inside one chunk is added to the table. Of a run that continues
-// in another chunk, the sum of its part becomes an entry of the next level, which has at most two
-// entries for each chunk, is sorted too, and is summed in the same way.
+// The indices are sorted, so that equal ones are a run; so are those of a scatter_add of long lines
+// (gather_sorted.cu). Entries of the sorted list are cut into chunks of 32, a warp each. A run
+// inside one chunk is added to the table. Of a run that continues in another chunk, the sum of its
+// part becomes an entry of the next level, which has at most two entries for each chunk, is sorted
+// too, and is summed in the same way.
 // Order   the sort is stable, chunks begin at multiples of 32, and each is summed in order: no bit
 //         depends on the device.
 namespace braid::cuda {
@@ -30,15 +32,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// The entries of a level, sorted by key. An entry without a row, only to keep the list sorted, has
-/// the bits of its key inverted; key table_rows has no rows either. Entry i has row places[i], or i
-/// if there are no places.
-struct RunLevel {
-  const std::int64_t* keys;
-  const std::int64_t* places;
-  const void* rows;
-  std::int64_t entries;
-};
+/// The entries of a level. One without a row, only to keep the list sorted, has the bits of its key
+/// inverted. Entry i has row places[i], or i if there are no places.
+using RunLevel = SortedRows;
 /// The entries of the next level: 2 c and 2 c + 1 for the first and the last run of chunk c.
 template <class A> struct NextLevel {
   std::int64_t* keys;
@@ -117,7 +113,7 @@ __global__ void __launch_bounds__(kThreads, 2)
         if (mine && (chunk.full & bit) != 0) {
 #pragma unroll
           for (int k = 0; k < N; ++k) {
-            if constexpr (std::is_same_v<Row, A>) sum[k] += pack[u].v[k];
+            if constexpr (std::is_same_v<Row, A>) sum[k] = added<E>(sum[k], pack[u].v[k]);
             else sum[k] += E::load(pack[u].v[k]);
           }
         }
@@ -137,7 +133,7 @@ __global__ void __launch_bounds__(kThreads, 2)
             typename E::T* const to = table + key * width + column;
             auto old = load_pack<N>(to);
 #pragma unroll
-            for (int k = 0; k < N; ++k) old.v[k] = E::store(E::load(old.v[k]) + sum[k]);
+            for (int k = 0; k < N; ++k) old.v[k] = E::store(added<E>(E::load(old.v[k]), sum[k]));
             store_pack(to, old);
           }
         }
@@ -155,45 +151,51 @@ __global__ void __launch_bounds__(kThreads, 2)
 /// Entries of the level after one with these entries.
 std::int64_t next_entries(std::int64_t entries) { return 2 * ((entries - 1) / kChunk + 1); }
 
-void scatter_add_runs(const ScatterAddRowsArgs& args, const FaultSite& site, Stream& stream) {
-  const std::int64_t rows = args.rows, width = args.width;
-  const Scratch lists(3 * static_cast<std::size_t>(rows) * sizeof(std::int64_t), stream);
-  std::int64_t* const keys = static_cast<std::int64_t*>(lists.data());
-  std::int64_t *const sorted = keys + rows, *const places = sorted + rows;
-  run("scatter_add_rows", row_keys, blocks_for(rows, kThreads), kThreads, stream, args.index,
-      args.table_rows, rows, keys, site);
-  sort({DType::int64, keys, sorted, places, 1, rows, rows, false}, stream);
-  (void)with_floating(args.dtype, [&]<class E>() {
+void add_sorted_rows(const char* op, DType dtype, void* to, std::int64_t table_rows,
+                     std::int64_t width, const SortedRows& sorted, Stream& stream) {
+  with_element(dtype, [&]<class E>() {
     using T = typename E::T;
     using A = typename E::A;
     // two levels at a time: one is read, the next one written
-    const std::int64_t most[] = {next_entries(rows), next_entries(next_entries(rows))};
+    const std::int64_t most[] = {next_entries(sorted.entries),
+                                 next_entries(next_entries(sorted.entries))};
     const std::size_t a_row = static_cast<std::size_t>(width) * sizeof(A);
     const Scratch sums(static_cast<std::size_t>(most[0] + most[1]) * (a_row + sizeof(std::int64_t)),
                        stream);
-    A* const first = static_cast<A*>(sums.data());
-    std::int64_t* const first_keys =
-        reinterpret_cast<std::int64_t*>(first + (most[0] + most[1]) * width);
+    std::int64_t* const first_keys = static_cast<std::int64_t*>(sums.data());
+    A* const first = reinterpret_cast<A*>(first_keys + most[0] + most[1]);
     const NextLevel<A> buffers[] = {{first_keys, first},
                                     {first_keys + most[0], first + most[0] * width}};
-    T* const table = static_cast<T*>(args.table);
-    const T* const dy = static_cast<const T*>(args.dy);
-    constexpr int wide = kWidest<T>;
-    const bool packs = width % wide == 0 && is_aligned<wide>(table) && is_aligned<wide>(dy);
+    T* const table = static_cast<T*>(to);
+    constexpr int wide = E::kFloating ? kWidest<T> : 1;
+    const bool packs = width % wide == 0 && is_aligned<wide>(table) &&
+                       is_aligned<wide>(static_cast<const T*>(sorted.rows));
     const auto add = [&]<class Row>(const RunLevel& level, const NextLevel<A>& next) {
       const std::int64_t columns = packs ? 32 * wide : 32,
                          warps = ((level.entries - 1) / kChunk + 1) * ((width - 1) / columns + 1);
-      run("scatter_add_rows", packs ? add_runs<E, Row, wide> : add_runs<E, Row, 1>,
-          blocks_for(warps, kWarps), kThreads, stream, table, args.table_rows, width, level, next);
+      run(op, packs ? add_runs<E, Row, wide> : add_runs<E, Row, 1>, blocks_for(warps, kWarps),
+          kThreads, stream, table, table_rows, width, level, next);
     };
-    add.template operator()<T>({sorted, places, dy, rows}, buffers[0]);
-    std::int64_t entries = rows;
+    add.template operator()<T>(sorted, buffers[0]);
+    std::int64_t entries = sorted.entries;
     for (int which = 0; entries > kChunk; which ^= 1) {
       entries = next_entries(entries);
       const NextLevel<A>& from = buffers[which];
       add.template operator()<A>({from.keys, nullptr, from.rows, entries}, buffers[which ^ 1]);
     }
   });
+}
+
+void scatter_add_runs(const ScatterAddRowsArgs& args, const FaultSite& site, Stream& stream) {
+  const std::int64_t rows = args.rows;
+  const Scratch lists(3 * static_cast<std::size_t>(rows) * sizeof(std::int64_t), stream);
+  std::int64_t* const keys = static_cast<std::int64_t*>(lists.data());
+  std::int64_t *const sorted = keys + rows, *const places = sorted + rows;
+  run("scatter_add_rows", row_keys, blocks_for(rows, kThreads), kThreads, stream, args.index,
+      args.table_rows, rows, keys, site);
+  sort({DType::int64, keys, sorted, places, 1, rows, rows, false}, stream);
+  add_sorted_rows("scatter_add_rows", args.dtype, args.table, args.table_rows, args.width,
+                  {sorted, places, args.dy, rows}, stream);
 }
 
 }  // namespace braid::cuda

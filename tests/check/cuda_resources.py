@@ -36,7 +36,8 @@ EXCEPTIONS = [
 # The kernels that report an error to the host (device/report.cuh). Only they may exchange 64 bits
 # atomically. They need a system-wide fence between the fields of the record and its state.
 REPORTS = re.compile(r"map_\w+<Map2<.*\bDivideIntegers<.*|map_\w+<.*\bIntegerFunction<.*|"
-                     r"cross_entropy_\w+<.*|(gather|scatter)_\w+<.*|check_indices|row_keys")
+                     r"cross_entropy_\w+<.*|(gather|scatter)_\w+<.*|check_indices|"
+                     r"(row|scatter)_keys")
 
 # (kernel, the atomics of a counter that it may have). They count blocks, in integers of 32 bits:
 # which block is the last one (device/tickets.cuh), which part comes next. The result does not

@@ -45,6 +45,38 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("gather: lines of many elements", "[gather]") {
+  const std::int64_t m = 20000, n = 3000;  // on CUDA these are sorted
+  const Tensor index = indices({m}, n);
+  const Array at = array_of(index);
+  for (const DType t : {DType::int64, DType::float16, DType::float32}) {
+    const Tensor x = random_tensor({n}, t), src = random_tensor({m}, t, {}, 9);
+    const Array from = array_of(src);
+    Array sums = array_of(x), last = sums, sizes({n}, 1.0);
+    for (std::int64_t j = 0; j < m; ++j) {
+      const auto to = static_cast<std::int64_t>(at[j]);
+      sums[to] += from[j], sizes[to] += std::fabs(from[j]), last[to] = from[j];
+    }
+    CAPTURE(t);
+    CHECK_EXACT(scatter(x, 0, index, src), last);
+    const Tensor y = scatter_add(x, 0, index, src);
+    CHECK_EXACT(index_add(x, 0, index, src), array_of(y));
+    const Array got = array_of(y);
+    // about 7 elements each, each sum rounded
+    const double each = t == DType::int64 ? 0 : t == DType::float16 ? 0x1p-7 : 0x1p-20;
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < n; ++i) wrong += std::fabs(got[i] - sums[i]) > each * sizes[i];
+    CHECK(wrong == 0);
+  }
+  // elements that repeat in memory, as the gradient of a sum does, alone and in rows
+  const Tensor two = remainder(index.narrow(0, 0, 900), 2), each = ones({1, 1}).expand({900, 6});
+  const Tensor rows = scatter_add(zeros({2, 6}), 0, two.reshape({900, 1}).expand({900, 6}), each);
+  const Tensor counts = scatter_add(zeros({2}), 0, two, each.select(1, 0));
+  CHECK_EXACT(rows, array_of(counts.reshape({2, 1}).expand({2, 6})));
+  CHECK(counts.sum().item<float>() == 900);
+  CHECK_EXACT(counts.select(0, 1), array_of(sum(two).to(DType::float32)));
+}
+
 TEST_CASE("gather: integers wrap around, bool is or", "[gather]") {
   const auto added = [](T x, const Whole& index, T src) {
     return scatter_add(x, 0, tensor(index), src);

@@ -1,3 +1,4 @@
+#include <braid/core/internal/kernel_args/index.hpp>
 #include <braid/core/internal/kernel_args/loss.hpp>
 #include <braid/core/internal/kernel_args/norm.hpp>
 #include <braid/core/internal/kernel_args/optim.hpp>
@@ -82,6 +83,35 @@ TEST_CASE("cuda sort: long rows in chunks that fit in the scratch", "[cuda_kerne
       CHECK(results(2 * n + 1, 2) == whole);
       CHECK(results(1, 3) == whole);  // a row at least
     }
+}
+
+TEST_CASE("cuda scatter: a line of many elements is sorted", "[cuda_kernels][index]") {
+  NEEDS_DEVICE;
+  const std::int64_t most = 20000, n = 3000;
+  Sizes at(most);
+  for (std::int64_t j = 0; j < most; ++j) at[static_cast<std::size_t>(j)] = j * 7 % n;
+  const Buffer index = indices(at);
+  Buffer src(DType::float32, most), out(DType::float32, n);
+  src.pattern(1), out.pattern(2);
+  const auto launches = [&](std::int64_t m, bool add) {
+    const braid::ScatterArgs args{DType::float32,
+                                  add,
+                                  out.data(),
+                                  index.integers(),
+                                  src.data(),
+                                  strided({1}, {{0}, {0}, {0}}),
+                                  m,
+                                  1,
+                                  1,
+                                  n,
+                                  1};
+    return launches_of([&] { kernels().scatter(args, stream()); });
+  };
+  CHECK(launches(100, true) == 1);
+  CHECK(launches(100, false) == 1);
+  const unsigned sorts = 1 + 1 + 5 + 1;      // keys, tiles of 1024, merges, the result
+  CHECK(launches(most, true) == sorts + 4);  // 625, 40, 3 and one chunk of 32
+  CHECK(launches(most, false) == sorts + 1);
 }
 
 TEST_CASE("cuda scan: lines of many parts in one launch", "[cuda_kernels][scan]") {

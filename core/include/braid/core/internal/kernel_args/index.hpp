@@ -47,10 +47,10 @@ struct GatherArgs {
 
 /// The inverse of GatherArgs: for j = 0 … m - 1, in this order, out[l, index[l, j]] = src[l, j], or
 /// with `add` += (each sum is rounded to the dtype; integers wrap around; bool is logical or). So
-/// of equal indices the last wins, and sums have a fixed order. `lines` runs over the dims other
-/// than that of j: operands 0 = out, 1 = index, 2 = src; along j they advance by index_step and
-/// src_step, and out has `size` elements `step` apart. Same checks as gather. src may have strides
-/// of 0.
+/// of equal indices the last wins, and sums have a fixed order. A CUDA device may take the sums of
+/// long lines in another fixed order, and round once. `lines` runs over the dims other than that of
+/// j: operands 0 = out, 1 = index, 2 = src; along j they advance by index_step and src_step, and
+/// out has `size` elements `step` apart. Same checks as gather. src may have strides of 0.
 struct ScatterArgs {
   DType dtype;
   bool add;
