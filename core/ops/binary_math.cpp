@@ -1,5 +1,6 @@
 // Mathematical functions of two tensors: powers, angles, remainders, logarithms.
 #include <cmath>
+#include <type_traits>
 
 #include <braid/core/internal/autocast.hpp>
 #include <braid/core/ops/binary.hpp>
@@ -18,18 +19,24 @@ void check_numbers(const char* op, const Tensor& a, const Tensor& b) {
     throw DTypeError(str(op, ": expected numbers, got bool"));
 }
 
-/// Computes a op b. da(dy, a, b) and db(dy, a, b) return the gradients before these are summed over
-/// broadcast dims.
+/// Computes a op b. da and db return the gradients before these are summed over broadcast dims:
+/// da(dy, a, b), or da(dy) if it needs no operands, which are saved only where a gradient does.
 template <class A, class B>
 Tensor of_two(const char* op, BinaryOp kind, const ops::Pair& p, A da, B db) {
   Tensor y = ops::binary(op, kind, *p.a, *p.b);
   if (!needs_grad({*p.a, *p.b})) return y;
+  const bool saves = (p.a->requires_grad() && !std::is_invocable_v<A, T>) ||
+                     (p.b->requires_grad() && !std::is_invocable_v<B, T>);
   return record(op, {*p.a, *p.b}, y,
-                [sa = SavedTensor(*p.a), sb = SavedTensor(*p.b), da, db](const Tensor& dy,
-                                                                         Needs needs) -> Grads {
-                  const Tensor a = sa.get(), b = sb.get();
-                  return {needs[0] ? ops::sum_to(da(dy, a, b), a.shape()) : Tensor(),
-                          needs[1] ? ops::sum_to(db(dy, a, b), b.shape()) : Tensor()};
+                [sa = saves ? SavedTensor(*p.a) : SavedTensor(),
+                 sb = saves ? SavedTensor(*p.b) : SavedTensor(), of_a = p.a->shape(),
+                 of_b = p.b->shape(), da, db](const Tensor& dy, Needs needs) -> Grads {
+                  const auto of = [&](const auto& slope) {
+                    if constexpr (std::is_invocable_v<decltype(slope), T>) return slope(dy);
+                    else return slope(dy, sa.get(), sb.get());
+                  };
+                  return {needs[0] ? ops::sum_to(of(da), of_a) : Tensor(),
+                          needs[1] ? ops::sum_to(of(db), of_b) : Tensor()};
                 });
 }
 /// Computes a op number. The gradient of a is dy, or 0 with `step` (for a step function).
@@ -42,7 +49,7 @@ Tensor with_number(const char* op, BinaryOp kind, const Tensor& a, const Scalar&
                 [step](const Tensor& dy) -> Grads { return {step ? ops::zeros_as(dy) : dy}; });
 }
 
-const auto kPasses = [](T dy, T, T) { return dy; };
+const auto kPasses = [](T dy) { return dy; };
 /// Returns g, but 0 where the mask is true, in the shape before sum_to().
 Tensor zero_where(const Tensor& mask, const Tensor& g) { return where(mask, 0.0, g); }
 
@@ -121,7 +128,7 @@ Tensor remainder(const Scalar& a, const Tensor& b) {
 Tensor floor_divide(const Tensor& a, const Tensor& b) {
   const ops::Pair p("floor_divide", a, b);
   check_numbers("floor_divide", a, b);
-  const auto zero = [](T dy, T, T) { return ops::zeros_as(dy); };
+  const auto zero = [](T dy) { return ops::zeros_as(dy); };
   return of_two("floor_divide", BinaryOp::floor_divide, p, zero, zero);
 }
 Tensor floor_divide(const Tensor& a, const Scalar& b) {

@@ -66,6 +66,12 @@ void scatter_values(const char* op, const Tensor& y, int d, const Tensor& index,
 /// Sums g over the dims that broadcasting from `shape` has added or expanded. Recorded.
 [[nodiscard]] Tensor sum_to(const Tensor& g, const Shape& shape);
 
+/// Saves a tensor that only the gradients of these inputs need; an empty one if none has one.
+[[nodiscard]] inline SavedTensor saved_for(std::initializer_list<detail::Input> inputs,
+                                           const Tensor& t) {
+  return needs_grad(inputs) ? SavedTensor(t) : SavedTensor();
+}
+
 /// Returns x as float32 if it holds integers or bools, else x.
 [[nodiscard]] inline Tensor as_floating(const Tensor& x) {
   return is_floating(x.dtype()) ? x : x.to(DType::float32);

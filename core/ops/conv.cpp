@@ -91,15 +91,15 @@ Tensor forward(const Conv& c, const Tensor& x, const Tensor& weight, const Tenso
   }
   y = rounded(y, x.dtype());
   if (!needs_grad({x, weight, bias})) return y;
-  return record(
-      c.op, {x, weight, bias}, y,
-      [c, sx = SavedTensor(x), sw = SavedTensor(weight)](const Tensor& dy, Needs needs) -> Grads {
-        Tensor dx, dw, db;
-        if (needs[0]) dx = backward_data(c, dy, sw.get(), {});
-        if (needs[1]) std::tie(dw, db) = backward_weight(c, sx.get(), dy, needs[2]);
-        else if (needs[2]) db = sum(dy, {0, 2, 3});
-        return {std::move(dx), std::move(dw), std::move(db)};
-      });
+  return record(c.op, {x, weight, bias}, y,
+                [c, sx = ops::saved_for({weight}, x), sw = ops::saved_for({x}, weight)](
+                    const Tensor& dy, Needs needs) -> Grads {
+                  Tensor dx, dw, db;
+                  if (needs[0]) dx = backward_data(c, dy, sw.get(), {});
+                  if (needs[1]) std::tie(dw, db) = backward_weight(c, sx.get(), dy, needs[2]);
+                  else if (needs[2]) db = sum(dy, {0, 2, 3});
+                  return {std::move(dx), std::move(dw), std::move(db)};
+                });
 }
 
 Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight, const Tensor& bias) {
@@ -113,13 +113,13 @@ Tensor backward_data(const Conv& c, const Tensor& dy, const Tensor& weight, cons
   }
   dx = rounded(dx, dy.dtype());
   if (!needs_grad({dy, weight, bias})) return dx;
-  return record(
-      c.op, {dy, weight, bias}, dx,
-      [c, sdy = SavedTensor(dy), sw = SavedTensor(weight)](const Tensor& g, Needs needs) -> Grads {
-        return {needs[0] ? forward(c, g, sw.get(), {}) : Tensor(),
-                needs[1] ? backward_weight(c, g, sdy.get(), false).first : Tensor(),
-                needs[2] ? sum(g, {0, 2, 3}) : Tensor()};
-      });
+  return record(c.op, {dy, weight, bias}, dx,
+                [c, sdy = ops::saved_for({weight}, dy), sw = ops::saved_for({dy}, weight)](
+                    const Tensor& g, Needs needs) -> Grads {
+                  return {needs[0] ? forward(c, g, sw.get(), {}) : Tensor(),
+                          needs[1] ? backward_weight(c, g, sdy.get(), false).first : Tensor(),
+                          needs[2] ? sum(g, {0, 2, 3}) : Tensor()};
+                });
 }
 
 std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const Tensor& dy,
@@ -142,8 +142,8 @@ std::pair<Tensor, Tensor> backward_weight(const Conv& c, const Tensor& x, const 
   if (!needs_grad({x, dy})) return {dw, db};
   const std::array<Tensor, 2> inputs{x, dy}, outputs{dw, db};
   record_many(c.op, inputs, std::span(outputs).first(bias ? 2 : 1), x.device(),
-              [c, sx = SavedTensor(x), sdy = SavedTensor(dy)](std::span<const Tensor> g,
-                                                              Needs needs) -> Grads {
+              [c, sx = ops::saved_for({dy}, x), sdy = ops::saved_for({x}, dy)](
+                  std::span<const Tensor> g, Needs needs) -> Grads {
                 const bool to_bias = g.size() > 1 && g[1].defined();
                 Tensor dx, ddy;
                 if (needs[0] && g[0].defined()) dx = backward_data(c, sdy.get(), g[0], {});

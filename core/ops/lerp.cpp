@@ -20,12 +20,13 @@ Tensor weighted(const Tensor& x, const Tensor& y, const Tensor& w) {
   }();
   if (!needs_grad({x, y, w})) return mean;
   return record("lerp", {x, y, w}, mean,
-                [sx = SavedTensor(x), sy = SavedTensor(y), sw = SavedTensor(w)](
-                    const Tensor& dy, Needs needs) -> Grads {
-                  const Tensor from = sx.get(), to = sy.get(), by = sw.get();
-                  return {needs[0] ? ops::sum_to(dy * sub(1, by), from.shape()) : Tensor(),
-                          needs[1] ? ops::sum_to(dy * by, to.shape()) : Tensor(),
-                          needs[2] ? ops::sum_to(dy * (to - from), by.shape()) : Tensor()};
+                [sx = ops::saved_for({w}, x), sy = ops::saved_for({w}, y),
+                 sw = ops::saved_for({x, y}, w), of_x = x.shape(), of_y = y.shape(),
+                 of_w = w.shape()](const Tensor& dy, Needs needs) -> Grads {
+                  const Tensor by = sw.get();
+                  return {needs[0] ? ops::sum_to(dy * sub(1, by), of_x) : Tensor(),
+                          needs[1] ? ops::sum_to(dy * by, of_y) : Tensor(),
+                          needs[2] ? ops::sum_to(dy * (sy.get() - sx.get()), of_w) : Tensor()};
                 });
 }
 

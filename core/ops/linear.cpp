@@ -25,12 +25,12 @@ std::pair<Tensor, Tensor> weight_and_bias_grads(const Tensor& dy, const Tensor& 
   if (!needs_grad({dy, x})) return {made.result(), made.sum_a()};
   const std::array<Tensor, 2> inputs{dy, x}, outputs{made.result(), made.sum_a()};
   record_many("linear_backward", inputs, outputs, dy.device(),
-              [sdy = SavedTensor(dy), sx = SavedTensor(x)](std::span<const Tensor> g,
-                                                           Needs needs) -> Grads {
+              [sdy = ops::saved_for({x}, dy), sx = ops::saved_for({dy}, x), shape = dy.shape()](
+                  std::span<const Tensor> g, Needs needs) -> Grads {
                 Tensor ddy, dx;
                 if (needs[0])
                   ddy = g[0].defined() ? linear(sx.get(), g[0], g[1])
-                                       : g[1].unsqueeze(0).expand(sdy.get().shape());
+                                       : g[1].unsqueeze(0).expand(shape);
                 if (needs[1] && g[0].defined())
                   dx = ops::recorded_product(sdy.get(), false, g[0], false);
                 return {ddy, dx};
@@ -59,7 +59,7 @@ bool has_rows(const Tensor& x) {
 }
 
 /// The backward of y = epilogue(z), z = x wᵀ + b. `kept` is y for relu, and z for gelu, which also
-/// needs b if its gradient is recorded.
+/// needs x, w and b if its gradient is recorded.
 struct LinearGradient {
   Epilogue epilogue;
   SavedTensor x, weight, bias, kept;
@@ -156,9 +156,13 @@ Tensor linear_rows(const char* op, const Tensor& input, const Tensor& weight, co
   Tensor z;
   Tensor y = computed(z);
   if (!recorded) return y;
-  LinearGradient gradient{epilogue, SavedTensor(x), SavedTensor(weight), SavedTensor(),
-                          SavedTensor()};
-  if (is_gelu(epilogue)) gradient.kept = SavedTensor(z), gradient.bias = SavedTensor(bias);
+  LinearGradient gradient{epilogue, {}, {}, {}, {}};
+  if (is_gelu(epilogue)) {
+    gradient.x = SavedTensor(x), gradient.weight = SavedTensor(weight);
+    gradient.kept = SavedTensor(z), gradient.bias = SavedTensor(bias);
+  } else {
+    gradient.x = ops::saved_for({weight}, x), gradient.weight = ops::saved_for({x}, weight);
+  }
   if (epilogue == Epilogue::relu) gradient.kept = SavedTensor::output(y);
   if (epilogue == Epilogue::add)
     return record(op, {x, weight, bias, residual}, std::move(y), std::move(gradient));

@@ -198,18 +198,18 @@ Tensor product(const char* op, const Tensor& a, bool ta, const Tensor& b, bool t
 Tensor recorded_product(const Tensor& a, bool ta, const Tensor& b, bool tb) {
   Tensor c = product("matmul", a, ta, b, tb);
   if (!needs_grad({a, b})) return c;
-  return record(
-      "matmul", {a, b}, c,
-      [sa = SavedTensor(a), sb = SavedTensor(b), ta, tb](const Tensor& dc, Needs needs) -> Grads {
-        Tensor da, db;
-        if (needs[0])
-          da = ta ? recorded_product(sb.get(), tb, dc, true)
-                  : recorded_product(dc, false, sb.get(), !tb);
-        if (needs[1])
-          db = tb ? recorded_product(dc, true, sa.get(), ta)
-                  : recorded_product(sa.get(), !ta, dc, false);
-        return {da, db};
-      });
+  return record("matmul", {a, b}, c,
+                [sa = saved_for({b}, a), sb = saved_for({a}, b), ta, tb](const Tensor& dc,
+                                                                         Needs needs) -> Grads {
+                  Tensor da, db;
+                  if (needs[0])
+                    da = ta ? recorded_product(sb.get(), tb, dc, true)
+                            : recorded_product(dc, false, sb.get(), !tb);
+                  if (needs[1])
+                    db = tb ? recorded_product(dc, true, sa.get(), ta)
+                            : recorded_product(sa.get(), !ta, dc, false);
+                  return {da, db};
+                });
 }
 
 }  // namespace ops

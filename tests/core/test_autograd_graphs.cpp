@@ -405,4 +405,46 @@ TEST_CASE("graphs: the origin of a node may wrap its errors, and no other origin
   }
 }
 
+TEST_CASE("graphs: what no gradient needs is not saved", "[autograd]") {
+  struct Row {
+    const char* name;
+    std::function<Tensor(T x, T c)> call;  // only x requires a gradient
+    bool saves_x, saves_c;
+  };
+  const Tensor weight = tensor(0.25);
+  const Row rows[] = {
+      {"matmul", [](T x, T c) { return matmul(x, c); }, false, true},
+      {"matmul, right", [](T x, T c) { return matmul(c, x); }, false, true},
+      {"linear", [](T x, T c) { return linear(x, c, c[0]); }, false, true},
+      {"linear, weight", [](T x, T c) { return linear(c, x); }, false, true},
+      {"linear, bias", [](T x, T c) { return linear(c, c, x.select(0, 0)); }, false, false},
+      {"linear_add", [](T x, T c) { return linear_add(c, c, {}, x); }, false, false},
+      {"conv2d", [](T x, T c) { return conv2d(x.view({1, 1, 3, 3}), c.view({1, 1, 3, 3})); }, false,
+       true},
+      {"addmm", [](T x, T c) { return addmm(c, x, c); }, false, true},
+      {"mul", [](T x, T c) { return x * c; }, false, true},
+      {"fmod", [](T x, T c) { return fmod(x, c); }, false, false},
+      {"fmod, divisor", [](T x, T c) { return fmod(c, x); }, true, true},
+      {"remainder", [](T x, T c) { return remainder(x, c); }, false, false},
+      {"floor_divide", [](T x, T c) { return floor_divide(x, c); }, false, false},
+      {"lerp, ends", [&](T x, T c) { return lerp(x, c, weight); }, false, false},
+      {"lerp, weight", [](T x, T c) { return lerp(c, c, x); }, false, true},
+  };
+  for (const DType t : {DType::float32, DType::float16})
+    for (const Row& r : rows) {
+      if (t == DType::float16 && std::string_view(r.name).starts_with("lerp")) continue;  // float32
+      INFO(r.name << " " << t);
+      // the storage too: a view may be saved instead
+      const auto uses = [](T z) { return z.id()->references() + z.storage()->references(); };
+      const Tensor x = on_device::ones({3, 3}).to(t).requires_grad_() * 2,
+                   c = on_device::ones({3, 3}).to(t);
+      const auto of_x = uses(x), of_c = uses(c);
+      const Tensor y = r.call(x, c);
+      REQUIRE(y.requires_grad());
+      CHECK((uses(x) > of_x) == r.saves_x);
+      CHECK((uses(c) > of_c) == r.saves_c);
+      y.backward(ones_like(y.detach()));
+    }
+}
+
 }  // namespace braid::test::on_device
