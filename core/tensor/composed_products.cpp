@@ -7,6 +7,7 @@
 #include <braid/core/ops/reduce.hpp>
 
 #include "ops/map.hpp"
+#include "ops/matmul.hpp"
 
 namespace braid {
 namespace {
@@ -18,28 +19,68 @@ Tensor without_values(const char* op, const Tensor& x) {
   return record(op, {x}, y, [](const Tensor& dy) -> Grads { return {ops::zeros_as(dy)}; });
 }
 
+void check_added(const char* op, const Tensor& x, const Shape& product) {
+  if (x.dim() > product.rank() || broadcast_shapes(op, x.shape(), product) != product)
+    throw ShapeError(str(op, ": expected x that broadcasts to the shape ", product,
+                         " of the product, got ", x.shape()));
+}
+
 /// Returns beta x + alpha product. Requires factors of add_alpha.
 Tensor added(const char* op, const Tensor& x, const Tensor& product, const Scalar& beta,
              const Scalar& alpha) {
-  if (x.dim() > product.dim() ||
-      broadcast_shapes(op, x.shape(), product.shape()) != product.shape())
-    throw ShapeError(str(op, ": expected x that broadcasts to the shape ", product.shape(),
-                         " of the product, got ", x.shape()));
+  check_added(op, x, product.shape());
   const Tensor term = beta == 0 ? without_values(op, x) : beta == 1 ? x : x * beta;
   return alpha == 0 ? add(term, without_values(op, product)) : add(term, product, alpha);
 }
 
-/// Checks the dtypes and the factors, and calls product() for the rest.
+/// True if both are matrices, or batches of them, that have a product.
+bool multiply(const Tensor& a, const Tensor& b, int rank) {
+  return a.dim() == rank && b.dim() == rank && a.shape()[rank - 1] == b.shape()[rank - 2] &&
+         (rank == 2 || a.shape()[0] == b.shape()[0]);
+}
+
+/// Returns x + a b of operands that multiply, rounded once by the kernel of the product. Recorded.
+Tensor with_product(const char* op, const Tensor& x, const Tensor& a, const Tensor& b) {
+  const Tensor y = [&] {
+    const NoGrad guard;
+    Shape shape = a.shape();
+    shape[a.dim() - 1] = b.shape()[b.dim() - 1];
+    check_added(op, x, shape);
+    const bool row = x.shape() == Shape{shape.back()};
+    ops::Product product(op, a, false, b, false, row ? x : Tensor());
+    if (!row) product.then(Epilogue::add, x.expand(shape).contiguous());
+    product.launch();
+    return product.result();
+  }();
+  if (!needs_grad({x, a, b})) return y;
+  return record(op, {x, a, b}, y,
+                [shape = x.shape(), sa = ops::saved_for({b}, a), sb = ops::saved_for({a}, b)](
+                    const Tensor& dy, Needs needs) -> Grads {
+                  return {needs[0] ? ops::sum_to(dy, shape) : Tensor(),
+                          needs[1] ? ops::recorded_product(dy, false, sb.get(), true) : Tensor(),
+                          needs[2] ? ops::recorded_product(sa.get(), true, dy, false) : Tensor()};
+                });
+}
+
+/// Checks the dtypes and the factors, and calls product() for the rest. 16-bit types are rounded
+/// once: by the kernel of the product of matrices of this rank (0: of none), else they are computed
+/// in float32, since a product of float16 may be infinite where alpha times it is not.
 template <class F>
 Tensor added_to_product(const char* op, const Tensor& x, const Tensor& a, const Tensor& b,
-                        const Scalar& beta, const Scalar& alpha, F product) {
+                        const Scalar& beta, const Scalar& alpha, int rank, F product) {
   for (const Tensor* t : {&a, &b}) {
     ops::check_device(op, x, *t);
     ops::check_dtype(op, x, *t);
   }
-  const Scalar times_x = ops::add_alpha(op, x.dtype(), beta),
-               times_product = ops::add_alpha(op, x.dtype(), alpha);
-  return added(op, x, product(a, b), times_x, times_product);
+  const DType dtype = x.dtype();
+  const Scalar times_x = ops::add_alpha(op, dtype, beta),
+               times_product = ops::add_alpha(op, dtype, alpha);
+  if (rank > 0 && is_floating(dtype) && size_of(dtype) == 2 && times_x == 1 && times_product == 1 &&
+      multiply(a, b, rank))
+    return with_product(op, x, a, b);
+  return ops::rounded_once(dtype, [&](DType as) {
+    return added(op, x.to(as), product(a.to(as), b.to(as)), times_x, times_product);
+  });
 }
 
 /// The product of matrices [from, to), split where `cut` says.
@@ -52,20 +93,20 @@ Tensor chained(std::span<const Tensor> matrices, const std::vector<std::vector<s
 
 }  // namespace
 
-#define BRAID_ADDED(name, product)                                                     \
+#define BRAID_ADDED(name, rank, product)                                               \
   Tensor name(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta,   \
               const Scalar& alpha) {                                                   \
     if (detail::autocasting()) [[unlikely]] {                                          \
       const detail::Autocasted low(detail::Precision::low);                            \
       return name(low(x), low(a), low(b), beta, alpha);                                \
     }                                                                                  \
-    return added_to_product(#name, x, a, b, beta, alpha,                               \
+    return added_to_product(#name, x, a, b, beta, alpha, rank,                         \
                             [](const Tensor& p, const Tensor& q) { return product; }); \
   }
-BRAID_ADDED(addmm, mm(p, q))
-BRAID_ADDED(addmv, mv(p, q))
-BRAID_ADDED(baddbmm, bmm(p, q))
-BRAID_ADDED(addbmm, sum(bmm(p, q), 0).to(p.dtype()))
+BRAID_ADDED(addmm, 2, mm(p, q))
+BRAID_ADDED(addmv, 0, mv(p, q))
+BRAID_ADDED(baddbmm, 3, bmm(p, q))
+BRAID_ADDED(addbmm, 0, sum(bmm(p, q), 0).to(p.dtype()))
 #undef BRAID_ADDED
 
 Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta,
@@ -78,7 +119,9 @@ Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& bet
   const DType dtype = promote(x.dtype(), promote(a.dtype(), b.dtype()));
   const Scalar times_x = ops::add_alpha("addr", dtype, beta),
                times_product = ops::add_alpha("addr", dtype, alpha);
-  return added("addr", x.to(dtype), outer(a.to(dtype), b.to(dtype)), times_x, times_product);
+  return ops::rounded_once(dtype, [&](DType as) {
+    return added("addr", x.to(as), outer(a.to(as), b.to(as)), times_x, times_product);
+  });
 }
 
 Tensor inner(const Tensor& a, const Tensor& b) {

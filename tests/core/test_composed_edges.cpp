@@ -137,6 +137,44 @@ TEST_CASE("composed: products that are added", "[composed]") {
   CHECK_THROWS_TEXT(ShapeError, "inner: expected one size*", (void)inner(ones({1}), ones({3})));
 }
 
+TEST_CASE("composed: products that are added are rounded once", "[composed][gradients]") {
+  struct Row {
+    const char* name;
+    std::function<Tensor(T, T, T, const Scalar&, const Scalar&)> call;
+    Shape a, b;
+    std::vector<Shape> x;
+  };
+  const Row rows[] = {{"addmm", addmm, {5, 7}, {7, 6}, {{5, 6}, {6}, {1}, {5, 1}, {}}},
+                      {"addmv", addmv, {5, 7}, {7}, {{5}, {1}, {}}},
+                      {"addr", addr, {5}, {7}, {{5, 7}, {7}}},
+                      {"baddbmm", baddbmm, {3, 5, 7}, {3, 7, 6}, {{3, 5, 6}, {6}, {5, 1}}},
+                      {"addbmm", addbmm, {3, 5, 7}, {3, 7, 6}, {{5, 6}, {6}}}};
+  // whole numbers, whose sums of products are exact in float32 alone
+  const auto numbers = [](const Shape& shape, std::int64_t step) {
+    const Tensor t = arange(shape.numel(), {.device = here()}) * step % 121 - 60;
+    return t.reshape(shape).to(DType::float32);
+  };
+  for (const Row& r : rows)
+    for (const Shape& shape : r.x)
+      for (const DType t : {DType::float16, DType::bfloat16})
+        for (const auto& [beta, alpha] : {std::pair{1.0, 1.0}, {0.25, 1.0 / 3}, {0.0, 0.7}}) {
+          INFO(r.name << " " << shape << " " << t << " " << beta << " " << alpha);
+          const auto run = [&, beta = beta, alpha = alpha](DType as) {
+            std::vector<Tensor> leaves;
+            for (const Tensor& n : {numbers(shape, 17), numbers(r.a, 31), numbers(r.b, 47)})
+              leaves.push_back(n.to(as).requires_grad_());
+            const Tensor y = r.call(leaves[0], leaves[1], leaves[2], beta, alpha);
+            std::vector<Tensor> all = pulled(y, leaves, ones_like(y.detach()));
+            all.push_back(y.detach());
+            return all;
+          };
+          const std::vector<Tensor> narrow = run(t), wide = run(DType::float32);
+          for (std::size_t i = 0; i < wide.size(); ++i) CHECK_SAME_BITS(narrow[i], wide[i].to(t));
+        }
+  const Tensor large = on_device::full({1, 1}, 256).to(DType::float16);
+  CHECK(addmm(large, large, large, 0, 0.5).item<double>() == 32768);  // the product alone: infinite
+}
+
 TEST_CASE("composed: what is refused, and what is on the edge", "[composed]") {
   const Tensor x = tensor({1.0, 4.0, 9.0});
   CHECK_THROWS_TEXT(ShapeError, "prelu: expected a weight of 1 element*",

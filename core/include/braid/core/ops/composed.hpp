@@ -139,7 +139,8 @@ template <std::same_as<bool> Unbiased>
 /// ignored, even NaN, and with alpha = 0 those of the product; their gradients are 0 then.
 ///
 /// Shapes    x broadcasts to the product's shape, which is that of the result
-/// Types     one for all three; addr promotes. With integers beta and alpha must be whole
+/// Types     one for all three; addr promotes. With integers beta and alpha must be whole. float16
+///           and bfloat16 are rounded once
 /// Throws    ShapeError; DTypeError
 [[nodiscard]] Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b,
                            const Scalar& beta = 1, const Scalar& alpha = 1);
