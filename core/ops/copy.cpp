@@ -169,11 +169,7 @@ double Tensor::item_double() const {
 
 std::int64_t Tensor::item_int64() const {
   if (dtype() == DType::int64) return OneElement(*this).as<std::int64_t>();
-  const double value = item_double();  // exact for all other types
-  if (value != value) return 0;
-  if (value >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
-  return value < -0x1p63 ? std::numeric_limits<std::int64_t>::min()
-                         : static_cast<std::int64_t>(value);
+  return static_cast<std::int64_t>(item_double());  // exact for all other integer types
 }
 
 template <Element T> std::vector<T> Tensor::to_vector() const {

@@ -25,6 +25,27 @@ void collect(const Literal& l, const Shape& shape, int depth, std::vector<const 
   for (const Literal& item : l.items) collect(item, shape, depth + 1, flat);
 }
 
+/// True if an integer type holds the number without its fraction; negative ones wrap around in
+/// uint8. Other types hold any number.
+bool in_range(const Scalar& value, DType dtype) {
+  const double number = value.to_double();
+  switch (dtype) {
+    case DType::uint8: return number > -256 && number < 256;
+    case DType::int32: return number > -0x1p31 - 1 && number < 0x1p31;
+    case DType::int64: return !value.is_floating() || (number >= -0x1p63 && number < 0x1p63);
+    default: return true;
+  }
+}
+
+[[noreturn]] void does_not_fit(const char* op, const Scalar& value, DType dtype) {
+  throw DTypeError(str(op, ": expected a number that ", dtype, " can hold, got ", value));
+}
+
+void check_number(const Scalar& number, const FactoryOptions& options) {
+  if (options.dtype && !in_range(number, *options.dtype))
+    does_not_fit("tensor", number, *options.dtype);
+}
+
 Tensor to_options(const Tensor& host, const FactoryOptions& options, DType natural) {
   return ops::finish(host.to(ops::device_of(options), options.dtype.value_or(natural)), options);
 }
@@ -88,19 +109,12 @@ std::int64_t wrapped(const Scalar& value, DType dtype) noexcept {
 }
 
 Scalar fill_value(const char* op, const Scalar& value, DType dtype) {
-  const double number = value.to_double();
-  bool fits = true;
-  switch (dtype) {
-    case DType::uint8: fits = value.is_whole() && number > -256 && number < 256; break;
-    case DType::int32: fits = value.is_whole() && number >= -0x1p31 && number < 0x1p31; break;
-    case DType::int64: fits = value.is_whole(); break;
-    case DType::float32:
-      fits = !std::isfinite(number) || std::abs(number) <= std::numeric_limits<float>::max();
-      break;
-    default: break;
-  }
-  if (!fits)
-    throw DTypeError(str(op, ": expected a number that ", dtype, " can hold, got ", value));
+  bool fits = in_range(value, dtype);
+  if (is_integral(dtype)) fits = fits && value.is_whole();
+  else if (dtype == DType::float32)
+    fits = !(std::abs(value.to_double()) > std::numeric_limits<float>::max()) ||
+           std::isinf(value.to_double());
+  if (!fits) does_not_fit(op, value, dtype);
   return value;
 }
 }  // namespace ops
@@ -119,21 +133,29 @@ Tensor tensor(const Literal& numbers, const FactoryOptions& options) {
   if (kind == Literal::Kind::floating) {
     // float64 keeps all digits until the conversion to the requested dtype
     const Tensor host = make_tensor(shape, DType::float64, Device());
-    for (std::size_t i = 0; i < flat.size(); ++i)
+    for (std::size_t i = 0; i < flat.size(); ++i) {
+      check_number(flat[i]->value, options);
       static_cast<double*>(host.id()->data())[i] = flat[i]->value;
+    }
     return to_options(host, options, DType::float32);
   }
   const Tensor host = make_tensor(shape, DType::int64, Device());
-  for (std::size_t i = 0; i < flat.size(); ++i)
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    check_number(flat[i]->integer, options);
     static_cast<std::int64_t*>(host.id()->data())[i] = flat[i]->integer;
+  }
   return to_options(host, options, kind == Literal::Kind::integer ? DType::int64 : DType::bool_);
 }
 
 template <Element T> Tensor tensor(const std::vector<T>& numbers, const FactoryOptions& options) {
   const Tensor host =
       make_tensor({static_cast<std::int64_t>(numbers.size())}, dtype_of<T>, Device());
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    static_cast<T*>(host.id()->data())[i] = numbers[i];
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const T number = numbers[i];
+    if constexpr (std::is_arithmetic_v<T>) check_number(number, options);
+    else check_number(static_cast<float>(number), options);
+    static_cast<T*>(host.id()->data())[i] = number;
+  }
   return to_options(host, options, dtype_of<T>);
 }
 template Tensor tensor(const std::vector<bool>&, const FactoryOptions&);

@@ -108,6 +108,26 @@ TEST_CASE("create: a value that the type cannot hold is refused", "[create][erro
   CHECK(t.fill_(-1).sum().item<int>() == 510);
 }
 
+TEST_CASE("create: a number out of the range of an integer type is refused", "[create][errors]") {
+  const FactoryOptions uint8{.dtype = DType::uint8}, int32{.dtype = DType::int32},
+      int64{.dtype = DType::int64};
+  const char* const text = "tensor: expected a number that ";
+  CHECK_THROWS_TEXT(DTypeError, str(text, "uint8 can hold, got 300"), tensor({1, 300}, uint8));
+  CHECK_THROWS_TEXT(DTypeError, str(text, "uint8 can hold, got -256"), tensor(-256.0, uint8));
+  CHECK_THROWS_TEXT(DTypeError, str(text, "int32 can hold, got nan"), tensor({1, kNan}, int32));
+  CHECK_THROWS_TEXT(DTypeError, str(text, "int32 can hold"), tensor(std::int64_t{1} << 31, int32));
+  CHECK_THROWS_TEXT(DTypeError, str(text, "int64 can hold, got inf"), tensor({kInf}, int64));
+  CHECK_THROWS_TEXT(DTypeError, str(text, "int64 can hold"), tensor({0x1p63}, int64));
+  CHECK_THROWS_TEXT(DTypeError, str(text, "uint8 can hold, got 300"),
+                    tensor(std::vector<std::int32_t>{300}, uint8));
+  CHECK_THROWS_TEXT(DTypeError, str(text, "int32 can hold, got inf"),
+                    tensor(std::vector<float16>{float16(1e6f)}, int32));
+  check_whole({{tensor({2.75, -2.75}, int32), {2, -2}},
+               {tensor({-1, 255, 255.9}, uint8), {255, 255, 255}},
+               {tensor({-0x1p63}, int64), {INT64_MIN}},
+               {tensor(std::vector<double>{-0x1p31 - 0.5}, int32), {INT32_MIN}}});
+}
+
 TEST_CASE("create: _like takes shape, type and device, unless told otherwise", "[create]") {
   const Tensor t = random_tensor({2, 3}, DType::float64, Device("cpu:1"));
   for (const Tensor& like : {empty_like(t), zeros_like(t), ones_like(t)}) {

@@ -13,6 +13,24 @@ Tensor of(std::int64_t n) { return tensor(Whole{n}); }
 
 }  // namespace
 
+TEST_CASE("scalar: item refuses a number out of the range of its type", "[scalar][errors]") {
+  const Tensor nan = tensor(kNan), large = tensor(1e300, {.dtype = DType::float64}),
+               inf = tensor(kInf), minus = tensor(-1);
+  const char* const text = "Scalar: expected a number in the range of the type, got ";
+  CHECK_THROWS_TEXT(DTypeError, str(text, "300"), (void)tensor(300.0).item<std::uint8_t>());
+  CHECK_THROWS_TEXT(DTypeError, str(text, "nan"), (void)nan.item<int>());
+  CHECK_THROWS_TEXT(DTypeError, str(text, "inf"), (void)inf.item<std::int64_t>());
+  CHECK_THROWS_TEXT(DTypeError, str(text, "-1"), (void)minus.item<std::uint64_t>());
+  CHECK_THROWS_AS((void)tensor(-1.0).item<unsigned>(), DTypeError);
+  CHECK_THROWS_AS((void)of(kMax).item<int>(), DTypeError);
+  CHECK_THROWS_AS((void)large.item<float>(), DTypeError);
+  CHECK_THROWS_AS((void)large.item<float16>(), DTypeError);
+  CHECK((tensor(255.75).item<std::uint8_t>() == 255 && tensor(-0.5).item<unsigned>() == 0));
+  CHECK((of(kMax).item<std::uint64_t>() == kMax && of(kMin).item<std::int64_t>() == kMin));
+  CHECK((inf.item<float>() == kInf && nan.item<bool>() && std::isnan(nan.item<double>())));
+  CHECK((tensor(true).item<int>() == 1 && tensor(1.5).item<bfloat16>() == bfloat16(1.5f)));
+}
+
 TEST_CASE("scalar: an int64 beside a tensor is exact", "[scalar]") {
   const Tensor x = of(kOdd), below = of(kOdd - 1), one = of(1), yes = tensor({true}),
                at = tensor(Whole{0});

@@ -435,15 +435,15 @@ class Tensor {
 
   // ---- access to the values
   /// Returns the only element, converted to T (to bool: whether it differs from 0). Waits for the
-  /// device. Allocates no device memory. Throws ShapeError unless numel() == 1.
+  /// device. Allocates no device memory. Throws ShapeError unless numel() == 1, and DTypeError for
+  /// a number outside the range of T (Scalar::to).
   template <class T> [[nodiscard]] T item() const {
     if constexpr (std::is_same_v<T, bool>) return item_double() != 0;
-    else if constexpr (std::is_integral_v<T>) return static_cast<T>(item_int64());
-    else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_double());
-    else return static_cast<T>(static_cast<float>(item_double()));
+    else if constexpr (std::is_arithmetic_v<T>) return item().to<T>();
+    else return static_cast<T>(item().to<float>());
   }
   /// The only element, which converts to any type of number: `float loss = y.item();`. Throws as
-  /// item<T>(), and DTypeError if an integer type cannot hold it.
+  /// item<T>().
   [[nodiscard]] Scalar item() const;
   /// Whether the only element differs from 0, for `if (all(x > 0))`. Throws ShapeError unless
   /// numel() == 1: write all(x) or any(x).
@@ -488,7 +488,7 @@ class Tensor {
   [[nodiscard]] Tensor variance(const IntList& dims, double correction, bool keepdim) const;
   [[nodiscard]] Tensor deviation(const IntList& dims, double correction, bool keepdim) const;
   [[nodiscard]] double item_double() const;
-  [[nodiscard]] std::int64_t item_int64() const;
+  [[nodiscard]] std::int64_t item_int64() const;  // of an integer type
   [[nodiscard]] void* data_as(DType dtype, bool written) const;
   Ref<TensorImpl> impl_;
 };

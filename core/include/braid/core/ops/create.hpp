@@ -92,7 +92,8 @@ template <OptionsInLibTorchsForm O>
 /// A tensor of the given numbers: float32 if any is floating point, else int64 if any is an
 /// integer, else bool, unless options.dtype is set.
 ///
-/// Throws    ShapeError for ragged braces
+/// Throws    ShapeError for ragged braces; DTypeError for a number outside the range of an integer
+///           options.dtype, where negative numbers wrap around in uint8
 ///
 ///     tensor({{1.0, 2.0}, {3.0, 4.0}});               // float32 [2, 2]
 ///     tensor({1, 2, 3}, {.dtype = DType::bfloat16});  // else int64
