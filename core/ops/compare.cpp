@@ -62,8 +62,11 @@ Tensor logical_xor(const Tensor& a, const Tensor& b) {
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
-  ops::check_device("allclose", a, b);
-  if (a.shape() != b.shape()) return false;
+  ops::check_together("allclose", {&a, &b});
+  if (a.shape() != b.shape()) {
+    const Shape shape = broadcast_shapes("allclose", a.shape(), b.shape());
+    return allclose(a.expand(shape), b.expand(shape), rtol, atol);
+  }
   if (!is_floating(a.dtype()) && !is_floating(b.dtype())) {
     const std::vector<std::int64_t> x = a.to_vector<std::int64_t>(),
                                     y = b.to_vector<std::int64_t>();

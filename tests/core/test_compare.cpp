@@ -16,7 +16,11 @@ TEST_CASE("compare: allclose is |a - b| <= atol + rtol |b|", "[compare]") {
   // the default rtol is 1e-5
   CHECK_FALSE(allclose(a, doubles(1, 100.01)));
   CHECK((allclose(a, doubles(1, 100.0001)) && allclose(zeros({0}), zeros({0}))));
-  CHECK_FALSE((allclose(zeros({2}), zeros({3})) || allclose(zeros({1}), zeros({1, 1}))));
+  // shapes broadcast
+  CHECK((allclose(a.expand({3, 2}), a) && allclose(zeros({1}), zeros({2, 1}))));
+  CHECK((allclose(arange(3).reshape({3, 1}), arange(3), 0, 2) && allclose(zeros({0}), ones({1}))));
+  CHECK_FALSE((allclose(a, ones({})) || allclose(arange(3).reshape({3, 1}), arange(3), 0, 1)));
+  CHECK_THROWS_TEXT(ShapeError, "allclose: ", (void)allclose(zeros({2}), zeros({3})));
   CHECK((allclose(a.expand({3, 2}), a.expand({3, 2}).clone()) && allclose(arange(3), arange(3))));
 }
 

@@ -56,10 +56,11 @@ namespace braid {
 [[nodiscard]] Tensor logical_or(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor logical_xor(const Tensor& a, const Tensor& b);
 
-/// Returns true if the shapes are equal and |a - b| <= atol + rtol |b| for all elements. An
-/// infinity is close only to itself. NaN is close to nothing.
+/// Returns true if |a - b| <= atol + rtol |b| for all elements. An infinity is close only to
+/// itself. NaN is close to nothing.
 ///
-/// Throws    DeviceError for two devices
+/// Shapes    a and b broadcast
+/// Throws    ShapeError; DeviceError for two devices
 [[nodiscard]] bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5,
                             double atol = 1e-8);
 /// Returns true if shapes, dtypes and elements are equal. NaN differs from itself.
