@@ -84,11 +84,15 @@ Tensor ops::pick_rows(const char* op, const Tensor& x, const Tensor& index) {
 
 Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index) {
   ops::check_index("index_select", x, index);
-  if (x.dim() == 0)
-    throw ShapeError("index_select: expected a tensor with dimensions, got a scalar");
   if (index.dim() != 1)
     throw ShapeError(str("index_select: expected an index of rank 1, got ", index.shape()));
   const int d = wrap_dim("index_select", dim, x.dim());
+  if (x.dim() == 0) {
+    if (index.numel() != 1)
+      throw ShapeError(
+          str("index_select: expected one index for a scalar, got shape ", index.shape()));
+    return index_select(x.reshape({1}), 0, index).reshape({});
+  }
   const Tensor i = index.contiguous();
   return d == 0 ? gather_rows("index_select", x, i, true)
                 : gather_rows("index_select", x.transpose(0, d), i, true).transpose(0, d);

@@ -84,6 +84,10 @@ std::vector<Tensor> dsplit(const Tensor& x, std::int64_t sections) {
 }
 
 Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
+  if (x.dim() == 0 && source.dim() == 0) {
+    const int d = wrap_dim("index_copy", dim, 0);
+    return index_copy(x.reshape({1}), d, index, source.reshape({1})).reshape({});
+  }
   const std::int64_t d = dim_of("index_copy", x, dim);
   if (index.dim() > 1)
     throw ShapeError(str("index_copy: expected an index of one dim, got ", index.shape()));
@@ -96,6 +100,8 @@ Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index, const 
   return y;
 }
 Tensor index_fill(const Tensor& x, std::int64_t dim, const Tensor& index, const Scalar& value) {
+  if (x.dim() == 0)
+    return index_fill(x.reshape({1}), wrap_dim("index_fill", dim, 0), index, value).reshape({});
   const std::int64_t d = dim_of("index_fill", x, dim);
   if (index.dim() > 1)
     throw ShapeError(str("index_fill: expected an index of one dim, got ", index.shape()));

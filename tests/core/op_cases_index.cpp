@@ -38,7 +38,7 @@ void add_index_errors(Cases& list) {
   const auto select_by = [](T index) { return awaited(index_select(made({4, 3}), 0, index)); };
   BadInputs(list, "index_select")
       .tensor("x", select_of, {4, 3})
-      .shapes(select_of, {{}}, "a tensor with dimensions, got a scalar")
+      .shapes(select_of, {{}}, "one index for a scalar, got shape \\[2\\]")
       .dims("dim", [](I dim) { return index_select(made({4, 3}), dim, indices({0, 1})); })
       .tensor("index", select_by, {2}, DType::int64)
       .types(select_by, {2}, no_index, "an int64 index, got ")

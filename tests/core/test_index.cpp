@@ -168,6 +168,20 @@ TEST_CASE("index: a scalar, and more dims than there may be, are refused", "[ind
                   ShapeError);
 }
 
+TEST_CASE("index: a scalar is a vector of one element", "[index][gradients]") {
+  const Tensor x = tensor(5.0).requires_grad_(), at = tensor({0}), y = index_select(x, -1, at);
+  CHECK((y.dim() == 0 && y.item<int>() == 5));
+  y.backward();
+  CHECK((x.grad().dim() == 0 && x.grad().item<int>() == 1));
+  const Tensor filled = x.index_fill(0, at, 2), copied = x.index_copy(-1, at, tensor(3.0));
+  CHECK((filled.dim() == 0 && filled.item<int>() == 2));
+  CHECK((copied.dim() == 0 && copied.item<int>() == 3));
+  CHECK(tensor(5.0).index_fill_(0, at, 2).item<int>() == 2);
+  CHECK_THROWS_AS(x.index_fill(1, at, 2), IndexError);
+  CHECK_THROWS_AS(x.index_copy(1, at, tensor(3.0)), IndexError);
+  CHECK_THROWS_AS(index_select(x, 1, at), IndexError);
+}
+
 TEST_CASE("index: index_select counts negative indices from the end", "[index]") {
   const Tensor x = tensor({{0.0, 1.0, 2.0}, {3.0, 4.0, 5.0}}).requires_grad_(),
                last = tensor({-1, 0, -3});

@@ -9,7 +9,7 @@
 namespace braid {
 
 /// Returns a copy of the slices of x along dim that an int64 index of rank 1 selects. Negative
-/// indices count from the end.
+/// indices count from the end. Of a scalar one index selects its element.
 ///
 /// Gradient  each slice of dy is added to the slice of dx that it came from, in the order of the
 ///           index. On CUDA more than 256 slices are added in another fixed order, and each sum is
