@@ -37,17 +37,30 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, bool log) {
 
 namespace {
 
-Tensor softmax_last(const char* op, const Tensor& a, bool log) {
-  const Tensor x = a.contiguous();
-  Tensor y = make_tensor(x.shape(), x.dtype(), x.device());
-  if (x.numel()) {
-    const std::int64_t n = x.shape().back();
-    launch(op, x.device(), &KernelTable::softmax,
-           SoftmaxArgs{x.dtype(), log, x.id()->data(), y.id()->data(), x.numel() / n, n});
+/// Softmax over dim d of a tensor that has one. The kernel computes rows, so that d is moved to the
+/// end; the result is contiguous.
+Tensor softmax_over(const char* op, const Tensor& x, int d, bool log) {
+  const bool last = d == x.dim() - 1;
+  Tensor y;
+  {
+    const NoGrad guard;
+    const Tensor rows = (last ? x : x.transpose(d, -1)).contiguous();
+    y = make_tensor(rows.shape(), x.dtype(), x.device());
+    if (rows.numel() != 0) {
+      const std::int64_t n = rows.shape().back();
+      launch(op, x.device(), &KernelTable::softmax,
+             SoftmaxArgs{x.dtype(), log, rows.id()->data(), y.id()->data(), x.numel() / n, n});
+    }
+    if (!last) {
+      const Tensor moved = y.transpose(d, -1);
+      y = make_tensor(x.shape(), x.dtype(), x.device());
+      copy_values(y, moved);
+    }
   }
   if (!needs_grad({x})) return y;
-  return record(op, {x}, y, [y = SavedTensor::output(y), log](const Tensor& dy) -> Grads {
-    return {softmax_backward(y.get(), dy, log)};
+  return record(op, {x}, y, [y = SavedTensor::output(y), d, last, log](const Tensor& dy) -> Grads {
+    if (last) return {softmax_backward(y.get(), dy, log)};
+    return {softmax_backward(y.get().transpose(d, -1), dy.transpose(d, -1), log).transpose(d, -1)};
   });
 }
 
@@ -57,10 +70,9 @@ Tensor softmax_along(const char* op, const Tensor& x, std::int64_t dim, bool log
     return softmax_along(op, full(x), dim, log);
   }
   check_floating(op, x);
-  if (x.dim() == 0) throw ShapeError(str(op, ": expected rank >= 1, got rank 0"));
   const int d = wrap_dim(op, dim, x.dim());
-  if (d == x.dim() - 1) return softmax_last(op, x, log);
-  return softmax_last(op, x.transpose(d, -1), log).transpose(d, -1);
+  if (x.dim() == 0) return softmax_over(op, x.reshape({1}), 0, log).reshape({});
+  return softmax_over(op, x, d, log);
 }
 
 }  // namespace

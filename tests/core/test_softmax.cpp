@@ -46,6 +46,22 @@ TEST_CASE("softmax: large numbers do not overflow, small differences survive", "
   CHECK_CLOSE(softmax(near), reference::softmax(array_of(near)), tolerance(DType::float32));
 }
 
+TEST_CASE("softmax: along every dim of every rank, contiguous", "[softmax][gradients]") {
+  for (const std::int64_t dim : {0, -1}) {
+    const Tensor x = tensor(3.0).requires_grad_(), y = softmax(x, dim);
+    CHECK((y.dim() == 0 && y.item<double>() == 1 && log_softmax(x, dim).item<double>() == 0));
+    y.backward();
+    CHECK((x.grad().dim() == 0 && x.grad().item<double>() == 0));
+  }
+  CHECK_THROWS_TEXT(IndexError, "softmax: expected a dim in [-1, 0], got 1", softmax(ones({}), 1));
+  for (const Sizes& sizes : {Sizes{2, 3, 4}, {2, 3, 1}, {0, 3, 2}})
+    for (const std::int64_t dim : {0, 1, 2})
+      for (const Tensor& x : {random_tensor(sizes), random_tensor(sizes).transpose(0, 2)})
+        CHECK((softmax(x, dim).is_contiguous() && log_softmax(x, dim).is_contiguous()));
+  const Tensor leaf = random_tensor({2, 3, 1}).requires_grad_();
+  CHECK_NOTHROW(softmax(leaf, 1).add_(1));  // no view
+}
+
 TEST_CASE("softmax: infinities and NaN", "[softmax]") {
   for (const DType t : floating_dtypes())
     for (const std::int64_t n : {2, 8, 33, 130})

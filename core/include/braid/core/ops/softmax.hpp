@@ -6,10 +6,10 @@ namespace braid {
 
 /// y_i = exp(x_i - m) / Σ_j exp(x_j - m) along dim, m = max_j x_j.
 ///
-/// Shapes    x of rank >= 1 → y, same shape
+/// Shapes    x → y, same shape, contiguous
 /// Types     floating point; float16 and bfloat16 accumulate in float32
 /// Gradient  dx = y (dy - Σ y dy); saves y, not x
-/// Throws    ShapeError for rank 0; DTypeError; IndexError for an invalid dim
+/// Throws    DTypeError; IndexError for an invalid dim (a scalar has dims 0 and -1)
 /// Source    Milakov & Gimelshein 2018, arXiv:1805.02867
 [[nodiscard]] Tensor softmax(const Tensor& x, std::int64_t dim = -1);
 /// log(softmax(x)), without overflow.
