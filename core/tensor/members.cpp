@@ -140,7 +140,7 @@ Tensor Tensor::to(Device device, std::optional<DType> dtype, bool copy) const {
   return to(device, dtype, false, copy);
 }
 bool Tensor::is_pinned() const { return storage()->is_pinned(); }
-Tensor Tensor::mutable_grad() const { return grad(); }
+detail::MutableGrad Tensor::mutable_grad() const { return detail::MutableGrad(*this); }
 Tensor Tensor::toType(DType dtype) const { return to(dtype); }
 Tensor Tensor::cpu() const { return to(Device()); }
 Tensor Tensor::cuda(int index) const { return to(Device(DeviceType::cuda, index)); }

@@ -281,6 +281,15 @@ TEST_CASE("autograd: set_grad takes what fits", "[autograd][errors]") {
   CHECK_EXACT(x.grad(), Array({2, 3}, 7.0));
   x.set_grad({});
   CHECK_FALSE(x.grad().defined());
+  const Tensor y = ones({2, 3}).requires_grad_();
+  x.mutable_grad() = g;
+  y.mutable_grad() = x.mutable_grad();
+  CHECK((x.grad().is_same(g) && y.grad().is_same(g)));
+  x.mutable_grad().zero_();
+  CHECK_EXACT(g, Array({2, 3}, 0.0));
+  x.mutable_grad() = Tensor();
+  CHECK((!x.grad().defined() && !x.mutable_grad().defined() && y.grad().is_same(g)));
+  CHECK_THROWS_TEXT(ShapeError, "set_grad: expected *", x.mutable_grad() = ones({3}));
 }
 
 TEST_CASE("autograd: a custom op", "[autograd]") {

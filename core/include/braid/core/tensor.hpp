@@ -24,6 +24,7 @@
 namespace braid {
 
 namespace autograd { class Node; }
+namespace detail { class MutableGrad; }
 namespace indexing { class TensorIndex; }
 class RowIterator;
 struct TensorImpl;
@@ -101,7 +102,9 @@ class Tensor {
   [[nodiscard]] Tensor grad() const;
   /// Later backwards add to this tensor's grad() too. Throws AutogradError without requires_grad().
   const Tensor& retain_grad() const;
-  [[nodiscard]] Tensor mutable_grad() const;  ///< grad(), to be changed in place; see set_grad
+  /// grad(), to be changed in place: `x.mutable_grad().zero_()`. `x.mutable_grad() = g` is
+  /// `x.set_grad(g)`.
+  [[nodiscard]] detail::MutableGrad mutable_grad() const;
   /// Replaces the gradient; an undefined tensor removes it. Throws ShapeError, DTypeError or
   /// DeviceError if it differs from this tensor in shape, dtype or device.
   void set_grad(const Tensor& grad) const;
@@ -492,6 +495,20 @@ class Tensor {
   [[nodiscard]] void* data_as(DType dtype, bool written) const;
   Ref<TensorImpl> impl_;
 };
+
+namespace detail {
+/// What mutable_grad() returns: the gradient of a tensor. An assignment replaces it.
+class MutableGrad : public Tensor {
+ public:
+  explicit MutableGrad(const Tensor& of) : Tensor(of.grad()), of_(of) {}
+  MutableGrad(const MutableGrad&) noexcept = default;
+  void operator=(const Tensor& grad) && { of_.set_grad(grad); }
+  void operator=(const MutableGrad& grad) && { of_.set_grad(grad); }
+
+ private:
+  Tensor of_;
+};
+}  // namespace detail
 
 }  // namespace braid
 
