@@ -166,22 +166,6 @@ void change_base(const Tensor& view, const Ref<autograd::Node>& node, std::uint3
          });
 }
 
-void forget_graph(const Tensor& t) {
-  TensorImpl& impl = *t.id();
-  if (follows_base(impl)) {
-    if (impl.numel != impl.base->numel) {
-      if (Tensor(impl.base).requires_grad()) change_base(t, {}, 0);
-      return;
-    }
-    impl.base->grad_fn = {};
-    graph_changed(*impl.base);
-    return;
-  }
-  if (!impl.grad_fn) return;
-  impl.grad_fn = {};
-  graph_changed(impl);
-}
-
 Tensor without_base(const Tensor& view) {
   TensorImpl& t = *view.id();
   if (t.requires_grad) return view;  // a leaf

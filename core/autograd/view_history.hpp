@@ -23,7 +23,5 @@ void be_one_of_many(const Tensor& y) noexcept;
 /// Records that the values of `view` are now output `output_nr` of the node: its base becomes
 /// copy_slices(base, output). An empty node means values without a graph.
 void change_base(const Tensor& view, const Ref<autograd::Node>& node, std::uint32_t output_nr);
-/// Call when all elements of t have become constants: t, or its part of the base, loses its graph.
-void forget_graph(const Tensor& t);
 
 }  // namespace braid::detail

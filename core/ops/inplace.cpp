@@ -99,6 +99,14 @@ void check_in_place(const char* op, const Tensor& t, const Tensor& source) {
 
 }  // namespace ops
 
+namespace {
+/// True for a view of a part of its base. The base's node gives the old values 0 there, so that
+/// other nodes need not.
+bool part_of_base(const TensorImpl& t) {
+  return detail::follows_base(t) && t.numel != t.base->numel;
+}
+}  // namespace
+
 const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const& {
   ops::check_in_place("copy_", *this, source);
   if (broadcast_shapes("copy_", shape(), source.shape()) != shape())
@@ -119,9 +127,10 @@ const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const& {
   storage()->bump_version();
   if (recorded) {
     record("copy_", {*this, source}, *this,
-           [shape = source.shape(), to = source.device(), as = source.dtype()](
-               const Tensor& dy, Needs needs) -> Grads {
-             return {Tensor(), needs[1] ? ops::sum_to(dy, shape).to(to, as) : Tensor()};
+           [shape = source.shape(), to = source.device(), as = source.dtype(),
+            part = part_of_base(*impl_)](const Tensor& dy, Needs needs) -> Grads {
+             return {needs[0] && !part ? ops::zeros_as(dy) : Tensor(),
+                     needs[1] ? ops::sum_to(dy, shape).to(to, as) : Tensor()};
            });
   }
   return *this;
@@ -131,7 +140,10 @@ const Tensor& Tensor::fill_(const Scalar& value) const& {
   ops::check_in_place("fill_", *this, {});
   ops::fill_values(*this, ops::fill_value("fill_", value, dtype()));
   if (numel()) storage()->bump_version();
-  if (grad_enabled()) detail::forget_graph(*this);
+  if (!needs_grad({*this})) return *this;
+  if (part_of_base(*impl_)) detail::change_base(*this, {}, 0);
+  else
+    record("fill_", {*this}, *this, [](const Tensor& dy) -> Grads { return {ops::zeros_as(dy)}; });
   return *this;
 }
 const Tensor& Tensor::zero_() const& { return fill_(0); }

@@ -76,20 +76,25 @@ TEST_CASE("in place through views: what is part of the graph", "[inplace][gradie
   }
   CHECK_THROWS_TEXT(AutogradError, "expected a leaf, got the output of as_strided",
                     second.requires_grad_(false));
-  x.fill_(1);  // constants
-  for (const Tensor& t : {x, first, second}) CHECK_FALSE(t.requires_grad());
-  first.copy_(u);
-  x.view({6}).zero_();
-  CHECK_FALSE((x.requires_grad() || first.requires_grad()));
+  for (const bool through_view : {false, true}) {  // constants: 0 is the gradient of u
+    first.copy_(u);
+    if (through_view) x.view({6}).zero_();
+    else x.fill_(1);
+    for (const Tensor& t : {x, first, second}) CHECK(t.requires_grad());
+    CHECK(list(grad(x.sum(), {u})[0]) == List{0, 0, 0});
+  }
   // a detached tensor shares the values, not the graph
   const Tensor apart = x.detach();
   first.copy_(u);
   CHECK_FALSE(apart.requires_grad());
   CHECK(list(apart) == list(x));
   // nothing is left of the old values
-  const Tensor w = w_leaf(), y = w * 1;
-  y.view({6}).copy_(u[0]);
-  CHECK_FALSE(grad(std::vector{y.sum()}, std::vector{w}, {}, false, false, true)[0].defined());
+  for (const bool through_view : {false, true})
+    for (const Tensor& source : {u[0], ones({})}) {
+      const Tensor w = w_leaf(), y = w * 1;
+      (through_view ? y.view({6}) : y).copy_(source);
+      CHECK(list(grad(y.sum(), {w})[0]) == List(6, 0));
+    }
   CHECK(str(second).find("grad_fn=<as_strided>") != std::string::npos);
 }
 
