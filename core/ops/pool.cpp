@@ -381,7 +381,8 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
       } else if (o.align_corners) {
         a.scale = a.out > 1 ? static_cast<double>(a.in - 1) / static_cast<double>(a.out - 1) : 0;
       } else {
-        a.scale = scale > 0 ? scale : static_cast<double>(a.in) / static_cast<double>(a.out);
+        const bool given = scale > 0 && a.out != a.in;  // one size is a copy, whatever the factor
+        a.scale = given ? scale : static_cast<double>(a.in) / static_cast<double>(a.out);
         a.shift = 0.5 * a.scale - 0.5;
       }
     }

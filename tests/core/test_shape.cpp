@@ -248,6 +248,14 @@ TEST_CASE("shape: a product above 2^63 - 1 is an error, and 0 where a size is", 
                     interpolate(ones({1, 1, 2, 2}), {.scale_factor = 1e30}));
 }
 
+TEST_CASE("shape: interpolate copies between equal sizes, whatever the factor", "[shape]") {
+  const Tensor x = random_tensor({1, 2, 2, 3});
+  const Interpolation mode = Interpolation::bilinear;
+  CHECK_SAME_BITS(interpolate(x, {.scale_factor = 1.3, .mode = mode}), x);
+  CHECK_SAME_BITS(interpolate(x, {.scale_factor = Factor2(2, 1.3), .mode = mode}),
+                  interpolate(x, {.size = Size2(4, 3), .mode = mode}));
+}
+
 TEST_CASE("shape: what would go through 2^33 times the same number for ever is refused",
           "[shape][errors]") {
   const std::int64_t n = std::int64_t{1} << 40;

@@ -126,8 +126,9 @@ struct InterpolateOptions {
 };
 /// Resizes x: [n, c, h, w] with nearest or bilinear, [n, c, l] with nearest or linear, for which
 /// only the width of size or scale_factor is used. As in PyTorch, a given factor is used itself,
-/// not the ratio of the two sizes. With a size, nearest is exact, in integers (PyTorch uses a float
-/// factor, whose result may be off by one).
+/// not the ratio of the two sizes, except that linear and bilinear copy where these are equal. With
+/// a size, nearest is exact, in integers (PyTorch uses a float factor, whose result may be off by
+/// one).
 ///
 /// Throws    ShapeError, also for a mode that does not fit x's rank; DTypeError unless floating
 ///           point; ArgumentError for neither or both of size and scale_factor, a size below 1, a
