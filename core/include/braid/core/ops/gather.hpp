@@ -3,8 +3,9 @@
 
 // Elements by index. Indices are int64 tensors with values in [0, size). Others throw IndexError:
 // on the CPU before anything is written, on CUDA when the host next waits for the device. Where
-// several indices are equal, sums are added in the order of the index, without atomics, so the
-// result has the same bits every time. For rows of dim 0, and slices along a dim, see index.hpp.
+// several indices are equal, sums are added in the order of the index, each rounded; on CUDA those
+// of long lines in another fixed order, rounded once. There are no atomics, so the result has the
+// same bits every time. For rows of dim 0, and slices along a dim, see index.hpp.
 namespace braid {
 
 /// y[i, j, k] = x[i, index[i, j, k], k] (for dim 1).

@@ -12,8 +12,8 @@ namespace braid {
 /// indices count from the end. Of a scalar one index selects its element.
 ///
 /// Gradient  each slice of dy is added to the slice of dx that it came from, in the order of the
-///           index. On CUDA more than 256 slices are added in another fixed order, and each sum is
-///           rounded once
+///           index. On CUDA each sum is rounded once, and more than 256 slices are added in
+///           another fixed order
 /// Throws    IndexError for an index out of range; DTypeError unless the index is int64;
 ///           ShapeError; DeviceError
 ///
