@@ -31,10 +31,9 @@ struct TensorImpl;
 struct ValuesIndices;
 template <class T, std::size_t N> class TensorAccessor;
 
-/// A handle to a shape, strides, dtype, device and shared storage. Copying a handle is cheap, and
-/// the copy refers to the same tensor. Views share the storage. `const` is shallow, as for a
-/// pointer: a const Tensor can still be changed in place. Methods that read a tensor throw
-/// ArgumentError if the handle is undefined.
+/// A handle to a shape, strides, dtype, device and shared storage. A copy of it refers to the same
+/// tensor. Views share the storage. `const` is shallow, as for a pointer: a const Tensor can still
+/// be changed in place. Methods that read a tensor throw ArgumentError if the handle is undefined.
 ///
 ///     const Tensor w = randn({2, 5}, {.requires_grad = true}), t = rand({30, 5});
 ///     const Tensor error = mse_loss(linear(t, w), zeros({30, 2}));
@@ -102,8 +101,7 @@ class Tensor {
   [[nodiscard]] Tensor grad() const;
   /// Later backwards add to this tensor's grad() too. Throws AutogradError without requires_grad().
   const Tensor& retain_grad() const;
-  /// grad(), to be changed in place: `x.mutable_grad().zero_()`. `x.mutable_grad() = g` is
-  /// `x.set_grad(g)`.
+  /// grad(), to be changed in place. `x.mutable_grad() = g` is `x.set_grad(g)`.
   [[nodiscard]] detail::MutableGrad mutable_grad() const;
   /// Replaces the gradient; an undefined tensor removes it. Throws ShapeError, DTypeError or
   /// DeviceError if it differs from this tensor in shape, dtype or device.
@@ -438,15 +436,13 @@ class Tensor {
 
   // ---- access to the values
   /// Returns the only element, converted to T (to bool: whether it differs from 0). Waits for the
-  /// device. Allocates no device memory. Throws ShapeError unless numel() == 1, and DTypeError for
-  /// a number outside the range of T (Scalar::to).
+  /// device. Throws ShapeError unless numel() == 1, DTypeError for a number outside T's range.
   template <class T> [[nodiscard]] T item() const {
     if constexpr (std::is_same_v<T, bool>) return item_double() != 0;
     else if constexpr (std::is_arithmetic_v<T>) return item().to<T>();
     else return static_cast<T>(item().to<float>());
   }
-  /// The only element, which converts to any type of number: `float loss = y.item();`. Throws as
-  /// item<T>().
+  /// The only element, which converts to any number: `float loss = y.item();`. Throws as item<T>().
   [[nodiscard]] Scalar item() const;
   /// Whether the only element differs from 0, for `if (all(x > 0))`. Throws ShapeError unless
   /// numel() == 1: write all(x) or any(x).
@@ -496,22 +492,9 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
-namespace detail {
-/// What mutable_grad() returns: the gradient of a tensor. An assignment replaces it.
-class MutableGrad : public Tensor {
- public:
-  explicit MutableGrad(const Tensor& of) : Tensor(of.grad()), of_(of) {}
-  MutableGrad(const MutableGrad&) noexcept = default;
-  void operator=(const Tensor& grad) && { of_.set_grad(grad); }
-  void operator=(const MutableGrad& grad) && { of_.set_grad(grad); }
-
- private:
-  Tensor of_;
-};
-}  // namespace detail
-
 }  // namespace braid
 
 #include <braid/core/accessor.hpp>
 #include <braid/core/indexing.hpp>
+#include <braid/core/internal/mutable_grad.hpp>
 #include <braid/core/tensor_impl.hpp>
