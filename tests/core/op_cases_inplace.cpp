@@ -146,7 +146,7 @@ void add_inplace_cases(Cases& list) {
       return std::vector<Array>{reference::zip(a.front(), a.back(), r)};
     };
     c.across_devices = c.op == "copy_";
-    c.differentiable = c.op != "fill_" && c.op != "zero_";  // the old values are lost
+    c.differentiable = c.op != "fill_" && c.op != "zero_";  // no golden gradients
   }
   add_operand_errors(list);
   for (const Number& n : kBadNumbers)
