@@ -26,7 +26,8 @@ namespace braid::detail {
 namespace braid::autograd {
 
 /// The state of one call of backward() or grad(). One thread creates, runs and commits it. Several
-/// may run at the same time if they share no node; they may add to the same leaves.
+/// may run at the same time if they share no node; they may add to the same leaves (on CUDA from
+/// one stream, or from streams that the program orders).
 class Engine {
  public:
   Engine(bool retain, bool create);
@@ -69,6 +70,9 @@ class Engine {
   void mark();
   /// Leaves out the nodes that no capture is behind, and the edges to them and to other leaves.
   void prune(std::span<const Tensor> captures);
+  [[nodiscard]] bool runs(std::size_t index) const noexcept {
+    return uses_.empty() || uses_[index] == detail::Use::runs;
+  }
   /// Moves each early node directly behind the last node that contributes to its gradient. Every
   /// gradient is still complete before it is used.
   void move_prioritized_first();
@@ -99,7 +103,8 @@ class Engine {
   void finish_sinks();
   void fail_sinks() noexcept;
   static void check_gradient(const TensorImpl& leaf, const Tensor& gradient);
-  void check_values();
+  void take_values();
+  void prepare_values();
 
   // Hooks of leaves.
   /// Calls the hooks of the leaves with their gradients. With captures (in grad()), only the hooks
@@ -114,9 +119,10 @@ class Engine {
     std::size_t capture;
   };
 
-  bool retain_, create_, any_prioritized_ = false, pruned_ = false;
+  bool retain_, create_, any_prioritized_ = false;
   detail::Borrowed workspace_;
   std::vector<Ref<Node>>& found_ = (*workspace_).found;
+  std::vector<detail::Use>& uses_ = (*workspace_).uses;
   std::vector<detail::Task>& tasks_ = (*workspace_).tasks;
   std::vector<detail::Target>& targets_ = (*workspace_).targets;
   std::vector<detail::Slot>& slots_ = (*workspace_).slots;

@@ -98,9 +98,10 @@ void Engine::commit_leaves() {
   // Backwards of other threads may add to the same leaves. Sinks wait for other ranks, which may be
   // threads too: their leaves are of one thread.
   std::unique_lock adding(leaves_mutex(), std::defer_lock);
-  if (sinks_.empty()) adding.lock();
   try {
-    check_values();
+    take_values();
+    if (sinks_.empty()) adding.lock();
+    prepare_values();
     finish_sinks();
   } catch (...) {
     fail_sinks();
@@ -234,7 +235,7 @@ void Engine::run_node(std::uint32_t index) {
   }
   for (const Watched& w : watched_)
     if (w.task == index) captured_now_[w.capture] = gradients[w.slot - task.first_slot];
-  if (any && task.runs) {
+  if (any && runs(index)) {
     const detail::RunningNode running(&node);
     Grads results = node.backward(gradients);
     const std::span<Edge> edges = node.edges();
@@ -249,7 +250,7 @@ void Engine::run_node(std::uint32_t index) {
     }
   }
   if (edges_to_come_) contributed(index);
-  if (!retain_ && task.runs) node.forget();
+  if (!retain_ && runs(index)) node.forget();
 }
 
 void Engine::run_on_all() {

@@ -15,6 +15,7 @@ using autograd::Node;
 using detail::Leaf;
 using detail::Target;
 using detail::Task;
+using detail::Use;
 
 bool Engine::claim(Node& node) {
   // Atomic, so that of two threads one gets an error. Only the owner changes or runs a node.
@@ -33,7 +34,7 @@ bool Engine::owns(Node& node) const noexcept {
 }
 
 void Engine::release(Node& node) const noexcept {
-  if (pruned_)
+  if (!uses_.empty())
     for (Edge& e : node.edges()) e.unused = false;
   std::atomic_ref<void*>(node.task_).store(nullptr, std::memory_order_release);
 }
@@ -73,31 +74,37 @@ void Engine::mark() {
 }
 
 void Engine::prune(std::span<const Tensor> captures) {
-  std::unordered_set<const TensorImpl*> leaves;
-  enum : std::uint8_t { kLeftOut, kCaptured, kRuns };
-  std::vector<std::uint8_t> use(found_.size(), kLeftOut);
+  constexpr std::size_t kLinear = 16;  // for few captures, a linear search is faster than a set
+  std::unordered_set<const TensorImpl*> many;
+  uses_.assign(found_.size(), Use::left_out);
   for (const Tensor& t : captures) {
     const TensorImpl& impl = *t.id();
-    if (!impl.grad_fn) leaves.insert(&impl);
-    else if (owns(*impl.grad_fn)) use[impl.grad_fn->mark_] = kCaptured;
+    if (impl.grad_fn && owns(*impl.grad_fn)) uses_[impl.grad_fn->mark_] = Use::captured;
+    if (!impl.grad_fn && captures.size() > kLinear) many.insert(&impl);
   }
-  pruned_ = true;
+  const auto is_captured = [&](const TensorImpl* leaf) {
+    if (captures.size() > kLinear) return many.contains(leaf);
+    return std::any_of(captures.begin(), captures.end(),
+                       [&](const Tensor& t) { return t.id() == leaf; });
+  };
   for (std::size_t i = found_.size(); i-- > 0;)  // a node is behind all of its consumers
     for (Edge& e : found_[i]->edges()) {
-      const bool wanted = e.node ? use[e.node->mark_] != kLeftOut : leaves.contains(e.leaf.get());
+      const bool wanted =
+          e.node ? uses_[e.node->mark_] != Use::left_out : e.leaf && is_captured(e.leaf.get());
       e.unused = !wanted;
-      if (wanted) use[i] = kRuns;
+      if (wanted) uses_[i] = Use::runs;
     }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < found_.size(); ++i) {
-    if (use[i] == kLeftOut) {
+    if (uses_[i] == Use::left_out) {
       release(*found_[i]);
       continue;
     }
-    if (kept != i) found_[kept] = std::move(found_[i]);
+    if (kept != i) found_[kept] = std::move(found_[i]), uses_[kept] = uses_[i];
     ++kept;
   }
   found_.resize(kept);
+  uses_.resize(kept);
   mark();
 }
 
@@ -127,11 +134,8 @@ void Engine::prepare() {
   tasks_.reserve(found_.size());
   std::uint32_t slots = 0;
   for (const Ref<Node>& node : found_) {
-    const std::span<Edge> edges = node->edges();
-    const bool runs = !pruned_ || std::any_of(edges.begin(), edges.end(),
-                                              [](const Edge& e) { return !e.unused; });
-    if (runs && node->released()) detail::already_freed(node->name());
-    tasks_.push_back({node.get(), slots, 0, 0, runs});
+    if (runs(tasks_.size()) && node->released()) detail::already_freed(node->name());
+    tasks_.push_back({node.get(), slots, 0});
     slots += node->outputs();
     if (std::find(devices_.begin(), devices_.end(), node->device()) == devices_.end())
       devices_.push_back(node->device());

@@ -122,14 +122,22 @@ void Engine::check_gradient(const TensorImpl& leaf, const Tensor& value) {
                             " on ", value.device()));
 }
 
-/// Prepares the values for grad(), and changes nothing.
-void Engine::check_values() {
+/// Computes the gradients of this backward.
+void Engine::take_values() {
   for (Leaf& l : leaves_) {
     Tensor value = take(l.slot);
+    if (!value.defined() || !l.impl->requires_grad) continue;  // it may be frozen after forward
+    check_gradient(*l.impl, value);
+    l.value = seed_factor_ == 1 ? std::move(value) : value / seed_factor_;
+  }
+}
+
+/// Prepares the values for grad(), and changes nothing.
+void Engine::prepare_values() {
+  for (Leaf& l : leaves_) {
+    if (!l.value.defined()) continue;
+    Tensor value = std::move(l.value);
     const TensorImpl& leaf = *l.impl;
-    if (!value.defined() || !leaf.requires_grad) continue;  // a leaf may be frozen after forward
-    check_gradient(leaf, value);
-    if (seed_factor_ != 1) value = value / seed_factor_;
     if (!leaf.grad) {
       // the gradient must not share memory with another tensor
       if (!detail::sole_owner(value)) value = value.clone();

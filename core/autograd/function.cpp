@@ -174,8 +174,9 @@ void record_function(const char* name, const std::shared_ptr<autograd::AutogradC
   if (first == differentiable.end()) return;
   const Device device = first->device();
   record_many(name, inputs, differentiable, device,
-              [name, context, like, of_inputs, is_tensor = arguments.is_tensor, backward](
-                  std::span<const Tensor> dys, Needs needs) -> Grads {
+              [name, context, like = std::move(like), of_inputs = std::move(of_inputs),
+               is_tensor = arguments.is_tensor,
+               backward](std::span<const Tensor> dys, Needs needs) -> Grads {
                 std::vector<Tensor> gradients(dys.begin(), dys.end());
                 for (std::size_t k = 0; k < gradients.size() && context->materializes_; ++k)
                   if (!gradients[k].defined())

@@ -90,13 +90,12 @@ void move_retained(const TensorImpl& tensor, autograd::Node& node, std::uint32_t
   for (const auto& own : found->second) {
     const std::shared_ptr<Hook> hook = own->of_node.lock();
     if (!hook || hook->owner == &node) continue;
-    Hooks& next = table().of[&node];  // no iterator is used after this line
-    next.push_back(hook);
+    node.set_hooked();  // first: its end removes what the next lines insert
+    table().of[&node].push_back(hook);
     if (const auto before = table().of.find(hook->owner); before != table().of.end())
       std::erase(before->second, hook);
     hook->owner = &node;
     hook->output_nr = output_nr;
-    node.set_hooked();
     return;
   }
 }

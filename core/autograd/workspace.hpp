@@ -28,8 +28,14 @@ struct Task {
   std::uint32_t first_slot;
   std::uint32_t first_target;
   std::uint32_t contributions = 0;  // to the gradients of its outputs
-  bool runs = true;                 // false: grad() returns its gradient, and nothing is behind it
   bool has_derivative = false;      // the gradient includes it (derivative.hpp)
+};
+
+/// What a grad() does with a node.
+enum class Use : std::uint8_t {
+  left_out,  // none of its inputs is behind the node
+  captured,  // only returns its gradient
+  runs
 };
 
 struct Leaf {
@@ -44,6 +50,7 @@ struct Leaf {
 /// The lists of one backward. A thread keeps one set, so that small graphs need no heap allocation.
 struct Workspace {
   std::vector<Ref<autograd::Node>> found;  // in the order in which they run
+  std::vector<Use> uses;                   // of each node, in a grad(); else empty
   std::vector<Task> tasks;
   std::vector<Target> targets;  // of all edges, grouped by node
   std::vector<Slot> slots;      // of all outputs, grouped by node, then of the leaves
@@ -57,8 +64,8 @@ struct Workspace {
       if (list.capacity() > kKept) list = {};
       else list.clear();
     };
-    reset(found), reset(tasks), reset(targets), reset(slots), reset(leaves), reset(devices),
-        reset(seeds);
+    reset(found), reset(uses), reset(tasks), reset(targets), reset(slots), reset(leaves),
+        reset(devices), reset(seeds);
   }
 };
 
