@@ -10,6 +10,7 @@
 #include <braid/core/ops/create.hpp>
 
 #include "common.hpp"
+#include "random_streams.hpp"
 
 namespace braid {
 namespace {
@@ -98,6 +99,10 @@ RandomScope::RandomScope(std::uint64_t first, const Part& part,
 RandomScope::~RandomScope() { thread_state().random = before_; }
 RandomState skip_random_streams(std::uint64_t streams) noexcept {
   return {global_seed.load(), global_stream.fetch_add(streams, std::memory_order_relaxed)};
+}
+void ops::take_back_random_streams(const RandomState& before, std::uint64_t streams) noexcept {
+  std::uint64_t now = before.stream + streams;
+  global_stream.compare_exchange_strong(now, before.stream);
 }
 
 namespace {

@@ -8,6 +8,8 @@
 #include <braid/core/error.hpp>
 #include <braid/core/internal/backend.hpp>
 
+#include "ops/random_streams.hpp"
+
 namespace braid {
 
 std::unique_ptr<detail::StepRecorder> DeviceBackend::make_recorder() { return nullptr; }
@@ -148,7 +150,7 @@ void StepCapture::note_mode(const bool* training, bool before, bool on, bool own
 
 void StepCapture::hooks_changed(const char* op, const Storage* of) {
   if (const StepCapture* const capture = current();
-      capture != nullptr && !(of != nullptr && capture->made_.contains(of)))
+      capture != nullptr && !(of != nullptr && capture->has_made(*of)))
     refuse(op, "a call outside of a captured step, got one inside");
   hook_removed();
 }
@@ -287,7 +289,7 @@ void StepCapture::replay() {
     recorder_->launch(current_stream(device_));
   } catch (...) {
     undo(done);
-    set_random_state(before);
+    ops::take_back_random_streams(before, draws_);
     throw;
   }
   for (const auto& [key, used] : used_)

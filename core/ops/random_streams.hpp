@@ -1,0 +1,12 @@
+#pragma once
+#include <cstdint>
+
+#include <braid/core/random.hpp>
+
+namespace braid::ops {
+
+/// Undoes skip_random_streams(streams), which returned `before`, unless another thread has drawn
+/// since: its numbers must not be drawn again.
+void take_back_random_streams(const RandomState& before, std::uint64_t streams) noexcept;
+
+}  // namespace braid::ops
