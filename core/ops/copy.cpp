@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include <braid/core/internal/kernel_args/elementwise.hpp>
 #include <braid/core/internal/step_capture.hpp>

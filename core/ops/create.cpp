@@ -41,9 +41,13 @@ bool in_range(const Scalar& value, DType dtype) {
   throw DTypeError(str(op, ": expected a number that ", dtype, " can hold, got ", value));
 }
 
-void check_number(const Scalar& number, const FactoryOptions& options) {
-  if (options.dtype && !in_range(number, *options.dtype))
-    does_not_fit("tensor", number, *options.dtype);
+/// Throws for a number that the wanted dtype cannot hold. `from`: the dtype of all numbers.
+template <class F>
+void check_numbers(std::size_t count, DType from, const FactoryOptions& options, F number) {
+  if (!options.dtype || !is_integral(*options.dtype) || *options.dtype == from) return;
+  for (std::size_t i = 0; i < count; ++i)
+    if (const Scalar value = number(i); !in_range(value, *options.dtype))
+      does_not_fit("tensor", value, *options.dtype);
 }
 
 Tensor to_options(const Tensor& host, const FactoryOptions& options, DType natural) {
@@ -132,30 +136,30 @@ Tensor tensor(const Literal& numbers, const FactoryOptions& options) {
   for (const Literal* l : flat) kind = std::max(kind, l->kind);
   if (kind == Literal::Kind::floating) {
     // float64 keeps all digits until the conversion to the requested dtype
+    check_numbers(flat.size(), DType::float64, options,
+                  [&](std::size_t i) { return Scalar(flat[i]->value); });
     const Tensor host = make_tensor(shape, DType::float64, Device());
-    for (std::size_t i = 0; i < flat.size(); ++i) {
-      check_number(flat[i]->value, options);
+    for (std::size_t i = 0; i < flat.size(); ++i)
       static_cast<double*>(host.id()->data())[i] = flat[i]->value;
-    }
     return to_options(host, options, DType::float32);
   }
+  check_numbers(flat.size(), DType::int64, options,
+                [&](std::size_t i) { return Scalar(flat[i]->integer); });
   const Tensor host = make_tensor(shape, DType::int64, Device());
-  for (std::size_t i = 0; i < flat.size(); ++i) {
-    check_number(flat[i]->integer, options);
+  for (std::size_t i = 0; i < flat.size(); ++i)
     static_cast<std::int64_t*>(host.id()->data())[i] = flat[i]->integer;
-  }
   return to_options(host, options, kind == Literal::Kind::integer ? DType::int64 : DType::bool_);
 }
 
 template <Element T> Tensor tensor(const std::vector<T>& numbers, const FactoryOptions& options) {
   const Tensor host =
       make_tensor({static_cast<std::int64_t>(numbers.size())}, dtype_of<T>, Device());
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const T number = numbers[i];
-    if constexpr (std::is_arithmetic_v<T>) check_number(number, options);
-    else check_number(static_cast<float>(number), options);
-    static_cast<T*>(host.id()->data())[i] = number;
-  }
+  check_numbers(numbers.size(), dtype_of<T>, options, [&](std::size_t i) {
+    if constexpr (std::is_arithmetic_v<T>) return Scalar(static_cast<T>(numbers[i]));
+    else return Scalar(static_cast<float>(numbers[i]));
+  });
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    static_cast<T*>(host.id()->data())[i] = numbers[i];
   return to_options(host, options, dtype_of<T>);
 }
 template Tensor tensor(const std::vector<bool>&, const FactoryOptions&);

@@ -20,8 +20,8 @@ Tensor ops::places_of_true(const Tensor& mask) {
   const std::int64_t n = flat.numel();
   if (n == 0) return make_tensor({0}, DType::int64, device);
   if (device_context(device).host_memory) {
-    Tensor places = make_tensor({sum(flat).item<std::int64_t>()}, DType::int64, device);
     const auto* const set = static_cast<const std::uint8_t*>(flat.id()->data());
+    Tensor places = make_tensor({n - std::count(set, set + n, 0)}, DType::int64, device);
     auto* const out = static_cast<std::int64_t*>(places.id()->data());
     for (std::int64_t i = 0, k = 0; i < n && k < places.numel(); ++i) {
       out[k] = i;

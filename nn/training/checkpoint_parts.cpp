@@ -3,12 +3,14 @@
 #include <limits>
 
 #include <braid/core/error.hpp>
+#include <braid/nn/internal/state_fields.hpp>
 #include <braid/nn/training/checkpoint.hpp>
 
 namespace braid::training::detail {
 namespace {
 
 constexpr const char *kLr = "lr", *kMomenta = "momenta";
+constexpr double kKeep = std::numeric_limits<double>::quiet_NaN();  // nothing to set
 
 /// Takes an entry out of an optimizer's state. Throws unless it is one float64 for each group.
 std::vector<double> take(StateDict& dict, const char* name, std::size_t groups) {
@@ -29,8 +31,7 @@ void save_rates(const optim::Optimizer& optimizer, StateDict& dict) {
   std::vector<double> lr, momenta;
   for (std::size_t g = 0; g < optimizer.groups(); ++g) {
     lr.push_back(optimizer.lr(g));
-    momenta.push_back(optimizer.has_momentum(g) ? optimizer.momentum(g)
-                                                : std::numeric_limits<double>::quiet_NaN());
+    momenta.push_back(optimizer.has_momentum(g) ? optimizer.momentum(g) : kKeep);
   }
   dict.set(kLr, tensor(lr, {.device = Device(), .dtype = DType::float64}));
   dict.set(kMomenta, tensor(momenta, {.device = Device(), .dtype = DType::float64}));
@@ -41,18 +42,20 @@ Rates split_rates(const optim::Optimizer& optimizer, std::span<const StateDict::
   rest = StateDict(std::vector<StateDict::value_type>(dict.begin(), dict.end()));
   Rates rates{take(rest, kLr, optimizer.groups()), {}};
   for (const double lr : rates.lr)
-    if (!(lr >= 0) || std::isinf(lr))
+    if (!optim::detail::is_rate(lr))
       throw ArgumentError(
           str("Checkpoint: expected learning rates >= 0 in the optimizer's state, got ", lr));
   if (!rest.contains(kMomenta)) return rates;
   rates.momenta = take(rest, kMomenta, optimizer.groups());
   for (std::size_t g = 0; g < rates.momenta.size(); ++g) {
-    const double momentum = rates.momenta[g];
+    double& momentum = rates.momenta[g];
     if (!optimizer.has_momentum(g)) {
       if (!std::isnan(momentum))
         throw ArgumentError(str("Checkpoint: expected no momentum of group ", g,
                                 ", which was made without, got ", momentum));
-    } else if (momentum != optimizer.momentum(g) && !(momentum >= 0 && momentum < 1)) {
+    } else if (momentum == optimizer.momentum(g)) {
+      momentum = kKeep;  // set_momentum refuses 1 and more, with which it may have been made
+    } else if (!(momentum >= 0 && momentum < 1)) {
       throw ArgumentError(str("Checkpoint: expected 0 <= momentum < 1 of group ", g,
                               " in the optimizer's state, got ", momentum));
     }
@@ -62,10 +65,8 @@ Rates split_rates(const optim::Optimizer& optimizer, std::span<const StateDict::
 
 void restore_rates(optim::Optimizer& optimizer, const Rates& rates) {
   for (std::size_t g = 0; g < rates.lr.size(); ++g) optimizer.set_lr(g, rates.lr[g]);
-  // An optimizer may have been made with a momentum of 1 or more, which set_momentum refuses.
   for (std::size_t g = 0; g < rates.momenta.size(); ++g)
-    if (optimizer.has_momentum(g) && optimizer.momentum(g) != rates.momenta[g])
-      optimizer.set_momentum(g, rates.momenta[g]);
+    if (!std::isnan(rates.momenta[g])) optimizer.set_momentum(g, rates.momenta[g]);
 }
 
 void nothing_to_save(const char* signature) {
