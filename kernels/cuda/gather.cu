@@ -81,6 +81,7 @@ __global__ void __launch_bounds__(kThreads)
 /// a line, of which each of the owners writes its share. The times, in ns, are estimates: of
 /// reading an index, of writing an element, of the launches, and of an entry in the sort.
 bool sorts(std::int64_t m, int owners, std::int64_t entries) {
+  if (entries > std::int64_t{1} << 26) return false;  // an entry takes 56 bytes
   constexpr double index = 5, element = 150, launches = 40000, entry = 2;
   return static_cast<double>(m) * (index + element / owners) >
          launches + entry * static_cast<double>(entries);
