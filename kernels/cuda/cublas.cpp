@@ -69,13 +69,57 @@ GemmEngine from_environment() {
 /// time.
 struct Context {
   std::mutex mutex;
-  Handle handle = nullptr;
+  std::atomic<Handle> handle = nullptr;
+  std::atomic<bool> useless = false;  // the engine `automatic` has tried to make a handle in vain
 };
 
 Context& context_of(Device device) {
   // one for each possible device; never destroyed, like the devices
   static Context* const contexts = new Context[64];
   return contexts[device.index()];
+}
+
+/// Makes a handle for the current device.
+Status make_handle(Handle& handle, Device device) {
+  const Functions& f = library();
+  Status status = f.create(&handle);
+  if (status == cublas::kAllocFailed || status == cublas::kNotInitialized) {
+    // Braid's cache may hold the memory that it needs
+    device_context(device).backend->empty_cache();
+    status = f.create(&handle);
+  }
+  if (status != cublas::kSuccess) return status;
+  status = f.set_math_mode(handle, cublas::kMathDefault | cublas::kMathFullReductions);
+  if (status != cublas::kSuccess) (void)f.destroy(handle);
+  return status;
+}
+
+/// Makes the device's handle, if it has none. If cuBLAS cannot, this is an error, but with the
+/// engine `automatic` a warning: Braid's own kernels compute the products from then on. Returns
+/// whether there is a handle.
+bool has_handle(Context& own, GemmEngine engine, Stream& stream) {
+  if (own.handle.load(std::memory_order_acquire) != nullptr) return true;
+  const bool automatic = engine == GemmEngine::automatic;
+  if (automatic && own.useless.load(std::memory_order_relaxed)) return false;
+  const LaunchScope scope("matmul", stream);
+  const Device device = stream.device();
+  Status status = cublas::kSuccess;
+  {
+    const std::lock_guard lock(own.mutex);
+    if (own.handle.load(std::memory_order_relaxed) != nullptr) return true;
+    Handle handle = nullptr;
+    status = make_handle(handle, device);
+    if (status == cublas::kSuccess) {
+      own.handle.store(handle, std::memory_order_release);
+      return true;
+    }
+  }
+  if (!automatic) check(status, "cublasCreate", device, scope);
+  (void)cudaGetLastError();  // an error of the device itself stays, and the next launch reports it
+  if (!own.useless.exchange(true))
+    warn(str("matmul: cuBLAS does not work on ", device, " (cublasCreate: ", name_of(status),
+             "): Braid's own kernels compute its products"));
+  return false;
 }
 
 /// One operand in cuBLAS's column-major view, where it appears transposed; ld is the distance
@@ -182,33 +226,19 @@ bool multiply(const GemmArgs& args, Stream& stream) {
   Matrix result{args.c, args.n, args.m, args.ldc, args.batch_c, false};
   if (!fits(first) || !fits(second) || !fits(result)) return false;
 
-  const Functions& f = library();
   const Device device = stream.device();
+  Context& own = context_of(device);
+  if (!has_handle(own, engine, stream)) return false;
+  const Functions& f = library();
   begin(args, stream);
   const Scratch workspace(f.workspace_bytes, stream);
   const LaunchScope scope("matmul", stream);
-  Context& own = context_of(device);
   const std::lock_guard lock(own.mutex);
-  if (own.handle == nullptr) {
-    Handle handle = nullptr;
-    Status made = f.create(&handle);
-    if (made == cublas::kAllocFailed) {  // Braid's cache may hold the memory that it needs
-      device_context(device).backend->empty_cache();
-      made = f.create(&handle);
-    }
-    check(made, "cublasCreate", device, scope);
-    if (const Status status =
-            f.set_math_mode(handle, cublas::kMathDefault | cublas::kMathFullReductions);
-        status != cublas::kSuccess) {
-      (void)f.destroy(handle);
-      check(status, "cublasSetMathMode", device, scope);
-    }
-    own.handle = handle;
-  }
+  const Handle handle = own.handle.load(std::memory_order_relaxed);
   // set_stream resets the workspace, so it comes first
-  check(f.set_stream(own.handle, scope.stream()), "cublasSetStream", device, scope);
-  check(f.set_workspace(own.handle, workspace.data(), f.workspace_bytes), "cublasSetWorkspace",
-        device, scope);
+  check(f.set_stream(handle, scope.stream()), "cublasSetStream", device, scope);
+  check(f.set_workspace(handle, workspace.data(), f.workspace_bytes), "cublasSetWorkspace", device,
+        scope);
   const auto operation = [](const Matrix& m) {
     return m.turned ? cublas::kTranspose : cublas::kNoTranspose;
   };
@@ -216,7 +246,7 @@ bool multiply(const GemmArgs& args, Stream& stream) {
   const int m = small(args.n), n = small(args.m), k = small(args.k), batch = small(args.batch);
   const auto typed = [&]<class T>(cublas::GemmStridedBatched<T>* function, const char* name) {
     const T alpha = 1, beta = adds(args) ? T{1} : T{0};
-    check(function(own.handle, operation(first), operation(second), m, n, k, &alpha,
+    check(function(handle, operation(first), operation(second), m, n, k, &alpha,
                    static_cast<const T*>(first.data), small(first.ld), first.batch,
                    static_cast<const T*>(second.data), small(second.ld), second.batch, &beta,
                    static_cast<T*>(args.c), small(result.ld), result.batch, batch),
@@ -233,9 +263,9 @@ bool multiply(const GemmArgs& args, Stream& stream) {
                                                     : cublas::kBfloat16;
     const float alpha = 1, beta = adds(args) ? 1.0f : 0.0f;
     check(
-        f.gemm_ex(own.handle, operation(first), operation(second), m, n, k, &alpha, first.data,
-                  type, small(first.ld), first.batch, second.data, type, small(second.ld),
-                  second.batch, &beta, args.c, type, small(result.ld), result.batch, batch,
+        f.gemm_ex(handle, operation(first), operation(second), m, n, k, &alpha, first.data, type,
+                  small(first.ld), first.batch, second.data, type, small(second.ld), second.batch,
+                  &beta, args.c, type, small(result.ld), result.batch, batch,
                   tf32 ? cublas::kComputeTf32 : cublas::kComputeFloat32, cublas::kDefaultAlgorithm),
         "cublasGemmStridedBatchedEx", device, scope);
   }
@@ -243,6 +273,12 @@ bool multiply(const GemmArgs& args, Stream& stream) {
 }
 
 }  // namespace
+
+void prepare_cublas(Stream& stream) {
+  const GemmEngine engine = gemm_engine();
+  if (engine == GemmEngine::cublas || (engine == GemmEngine::automatic && cublas::is_installed()))
+    (void)has_handle(context_of(stream.device()), engine, stream);
+}
 
 bool cublas_gemm(const GemmArgs& args, Stream& stream) {
   const bool whole = includes_epilogue(args);

@@ -16,8 +16,14 @@ namespace braid::cuda {
 /// TF32 unless set_float32_precision says so, float16 and bfloat16 summed in float32; it rounds
 /// them before it adds a bias or a matrix, and after.
 /// Throws DeviceError (no library), ArgumentError (BRAID_GEMM), CudaError with the name of the
-/// library's status, and OutOfMemoryError.
+/// library's status, and OutOfMemoryError. With GemmEngine::automatic, a library that cannot make a
+/// handle for the device is a warning instead, and false is returned.
 [[nodiscard]] bool cublas_gemm(const GemmArgs& args, Stream& stream);
+
+/// Makes what the first product by cuBLAS on the stream's device would make, if products may use
+/// it. A recording calls it before it begins: within one, cuBLAS may not allocate. Throws as
+/// cublas_gemm.
+void prepare_cublas(Stream& stream);
 
 /// Whether cuBLAS computes the products of an engine and a dtype, with a precision of float32.
 /// `adds`: it would add them to C. `opens` says whether it can be opened; it is called only where

@@ -14,7 +14,7 @@ namespace braid::cuda::cublas {
 using Handle = cublasContext*;
 using Status = int;
 
-inline constexpr Status kSuccess = 0, kAllocFailed = 3;
+inline constexpr Status kSuccess = 0, kNotInitialized = 1, kAllocFailed = 3;
 inline constexpr int kNoTranspose = 0, kTranspose = 1;  // cublasOperation_t
 // cudaDataType
 inline constexpr int kFloat32 = 0, kFloat16 = 2, kBfloat16 = 14;
@@ -61,7 +61,7 @@ struct Functions {
 ///                     column-major, with the library's checks of their arguments
 [[nodiscard]] Functions library_functions();
 /// True if a GPU has the library: it can be opened, which is tried once. False on emulated devices,
-/// whose fake only runs if a program asks for it.
+/// whose fake only runs if a program asks for it, or a test (cublas_fake.hpp).
 [[nodiscard]] bool is_installed();
 
 }  // namespace braid::cuda::cublas

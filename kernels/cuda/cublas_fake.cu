@@ -1,5 +1,9 @@
 // The fake cuBLAS for emulated devices: plain loops behind the same function table, column-major
 // and with the same checks of arguments as the library.
+#include "cuda/cublas_fake.hpp"
+
+#include <atomic>
+
 #include "cuda/cublas_api.hpp"
 #include "simt/simt.hpp"
 
@@ -45,9 +49,15 @@ __global__ void fake_gemm(FakeGemmShape s, const Operand* a, const Operand* b, T
 
 namespace {
 
-constexpr Status kInvalid = 7, kNotSupported = 15, kExecutionFailed = 13, kNotInitialized = 1;
+constexpr Status kInvalid = 7, kNotSupported = 15, kExecutionFailed = 13;
 
+std::atomic<bool> installed{false};
+
+/// As the library, it needs memory of the device, and so fails in a capture.
 Status create(Handle* handle) {
+  void* memory = nullptr;
+  if (cudaMalloc(&memory, 256) != cudaSuccess || cudaFree(memory) != cudaSuccess)
+    return kNotInitialized;
   *handle = new cublasContext;
   return kSuccess;
 }
@@ -140,6 +150,7 @@ Functions library_functions() {
           &gemm<double>, &gemm_ex, 256};
 }
 
-bool is_installed() { return false; }
+bool is_installed() { return installed.load(std::memory_order_relaxed); }
+void set_fake_installed(bool value) noexcept { installed.store(value, std::memory_order_relaxed); }
 
 }  // namespace braid::cuda::cublas

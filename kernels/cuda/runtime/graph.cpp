@@ -6,6 +6,7 @@
 
 #include <braid/core/error.hpp>
 
+#include "cuda/cublas.hpp"
 #include "cuda/record.hpp"
 #include "cuda/runtime/cuda_backend.hpp"
 #include "cuda/runtime/errors.hpp"
@@ -51,6 +52,7 @@ bool CudaGraph::begin(detail::ReplayFunctions& functions) {
   on_device_.clear();
   engine_ = gemm_engine();
   (void)reserve(sizeof(RandomShift));  // the first entry
+  prepare_cublas(stream);
   const DeviceGuard guard(stream.gpu(), device);
   const cudaError_t begun = cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal);
   if (begun == cudaErrorNotSupported) {
