@@ -351,6 +351,9 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
     throw ArgumentError(
         "interpolate: expected align_corners with linear or bilinear alone, got nearest");
   if (o.size) check_option(op, "size", *o.size, 1);
+  if (o.size && o.recompute_scale_factor)
+    throw ArgumentError(
+        "interpolate: expected recompute_scale_factor with scale_factor alone, got a size");
   const double factor[2] = {o.scale_factor ? o.scale_factor->height : 0,
                             o.scale_factor ? o.scale_factor->width : 0};
   const Both size(o.size.value_or(1));
@@ -374,7 +377,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
           throw ShapeError(str(op, ": expected a result with sides above 0, got scale_factor ",
                                factor[d], " for x ", x.shape()));
         a.out = static_cast<std::int64_t>(grown);
-        scale = 1 / factor[d];
+        if (!o.recompute_scale_factor) scale = 1 / factor[d];
       }
       if (a.kind == Axis::Kind::nearest) {
         a.scale = scale;

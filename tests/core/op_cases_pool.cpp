@@ -299,6 +299,9 @@ void refuse_interpolations(Cases& list) {
        Options{.scale_factor = 2.0, .align_corners = true}},
       {"align_corners", kArgument, corners, lines,
        Options{.size = Size2(2), .align_corners = true}},
+      {"recompute_scale_factor", kArgument,
+       "recompute_scale_factor with scale_factor alone, got a size", images,
+       Options{.size = Size2(2), .recompute_scale_factor = true}},
   };
   for (const auto& r : rows)
     refuse(

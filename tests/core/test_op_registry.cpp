@@ -124,7 +124,7 @@ const std::map<std::string, std::vector<Field>>& structs() {
       FIELDS(AvgPool1dOptions, stride, padding, ceil_mode, count_include_pad),
       FIELDS(AvgPool2dOptions, stride, padding, ceil_mode, count_include_pad, divisor_override),
       FIELDS(VarlenAttnOptions, is_causal, scale, dropout_p, enable_gqa),
-      FIELDS(InterpolateOptions, size, scale_factor, mode, align_corners),
+      FIELDS(InterpolateOptions, size, scale_factor, mode, align_corners, recompute_scale_factor),
       FIELDS(CrossEntropyOptions, reduction, weight, ignore_index, label_smoothing),
       FIELDS(NllOptions, reduction, weight, ignore_index),
       FIELDS(nn::SmoothL1Options, reduction, beta),

@@ -256,6 +256,18 @@ TEST_CASE("shape: interpolate copies between equal sizes, whatever the factor", 
                   interpolate(x, {.size = Size2(4, 3), .mode = mode}));
 }
 
+TEST_CASE("shape: interpolate takes the factor, or with recompute the ratio of the sizes",
+          "[shape]") {
+  const Tensor x = random_tensor({1, 2, 5, 7});
+  for (const auto mode : {Interpolation::nearest, Interpolation::bilinear}) {
+    const Tensor by_size = interpolate(x, {.size = Size2(8, 11), .mode = mode});
+    CHECK_SAME_BITS(
+        interpolate(x, {.scale_factor = 1.7, .mode = mode, .recompute_scale_factor = true}),
+        by_size);
+    CHECK(!equal(interpolate(x, {.scale_factor = 1.7, .mode = mode}), by_size));
+  }
+}
+
 TEST_CASE("shape: what would go through 2^33 times the same number for ever is refused",
           "[shape][errors]") {
   const std::int64_t n = std::int64_t{1} << 40;

@@ -164,6 +164,14 @@ TEST_CASE("functional: LibTorch's options are the function's own", "[nn][functio
   CHECK_SAME_BITS(
       F::interpolate(image, F::InterpolateFuncOptions().scale_factor({1.5}).mode(kBilinear)),
       interpolate(image, {.scale_factor = 1.5, .mode = Interpolation::bilinear}));
+  CHECK_SAME_BITS(
+      F::interpolate(
+          image,
+          F::InterpolateFuncOptions().scale_factor({1.6}).mode(kBilinear).recompute_scale_factor(
+              true)),
+      interpolate(
+          image,
+          {.scale_factor = 1.6, .mode = Interpolation::bilinear, .recompute_scale_factor = true}));
   CHECK_THROWS_TEXT(ShapeError, "InterpolateFuncOptions: expected 1 or 2 numbers as size, got 3",
                     F::InterpolateFuncOptions().size({1, 2, 3}));
   const Tensor small = random_tensor({2, 8, 3, 4}, DType::float32, here(), 1);

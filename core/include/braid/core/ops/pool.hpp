@@ -123,16 +123,18 @@ struct InterpolateOptions {
   /// aligns the corner elements of both images (linear and bilinear):
   /// source = o·(h - 1) / (oh - 1), else (o + ½)·h / oh - ½
   bool align_corners = false;
+  /// With scale_factor: use the ratio of the two sizes, as if `size` were given.
+  bool recompute_scale_factor = false;
 };
 /// Resizes x: [n, c, h, w] with nearest or bilinear, [n, c, l] with nearest or linear, for which
 /// only the width of size or scale_factor is used. As in PyTorch, a given factor is used itself,
-/// not the ratio of the two sizes, except that linear and bilinear copy where these are equal. With
-/// a size, nearest is exact, in integers (PyTorch uses a float factor, whose result may be off by
-/// one).
+/// not the ratio of the two sizes, unless recompute_scale_factor is set; linear and bilinear copy
+/// where these are equal. With a size, nearest is exact, in integers (PyTorch uses a float factor,
+/// whose result may be off by one).
 ///
 /// Throws    ShapeError, also for a mode that does not fit x's rank; DTypeError unless floating
 ///           point; ArgumentError for neither or both of size and scale_factor, a size below 1, a
-///           factor not above 0, and align_corners with nearest
+///           factor not above 0, align_corners with nearest, and recompute_scale_factor with a size
 ///
 ///     const Tensor image = randn({8, 3, 32, 32});
 ///     interpolate(image, {.size = 64});  // 64 × 64

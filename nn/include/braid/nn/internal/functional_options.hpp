@@ -104,6 +104,7 @@ struct InterpolateFuncOptions : InterpolateOptions {
   InterpolateFuncOptions& scale_factor(const std::vector<double>& factors);
   BRAID_SETTER(InterpolateFuncOptions, Interpolation, mode)
   BRAID_SETTER(InterpolateFuncOptions, bool, align_corners)
+  BRAID_SETTER(InterpolateFuncOptions, bool, recompute_scale_factor)
 };
 
 struct PadFuncOptions {
