@@ -141,17 +141,6 @@ void Storage::record_stream(Stream& stream) {
     streams_->others.push_back(share(stream));
 }
 
-void DeviceBackend::release_after(const Block& block, Stream& stream,
-                                  std::span<const std::shared_ptr<Stream>> users) noexcept {
-  for (const std::shared_ptr<Stream>& user : users) {
-    try {
-      stream.wait_for(*user);
-    } catch (...) {  // the other's work is done, or the device is lost: see Stream::wait_for
-    }
-  }
-  release(block, stream);
-}
-
 // Releases the memory on its home stream, after the work of the other streams that use it.
 void Storage::release_in_order() const noexcept {
   const DeviceContext& context = device_context(device_);

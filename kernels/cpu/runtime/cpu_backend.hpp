@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ class CpuDevice final : public DeviceBackend {
   [[nodiscard]] std::string description() const override;
   Block allocate(std::size_t bytes, Stream& stream) override;
   void release(const Block& block, Stream& stream) noexcept override;
+  void release_after(const Block& block, Stream& stream,
+                     std::span<const std::shared_ptr<Stream>>) noexcept override {
+    release(block, stream);  // the work of the CPU's streams is done when their calls return
+  }
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override;
   [[nodiscard]] Stream& default_stream() noexcept override { return stream_; }

@@ -53,7 +53,7 @@ class DeviceBackend {
   /// The same for a block that other streams of the device use too: it may be reused after the work
   /// that is queued on `users` so far.
   virtual void release_after(const Block& block, Stream& stream,
-                             std::span<const std::shared_ptr<Stream>> users) noexcept;
+                             std::span<const std::shared_ptr<Stream>> users) noexcept = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
   [[nodiscard]] virtual Stream& default_stream() noexcept = 0;

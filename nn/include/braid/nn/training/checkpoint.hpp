@@ -230,7 +230,7 @@ struct CheckpointOptions {
 /// learning rates and momenta; of a parallel::ZeroRedundancyOptimizer what the undivided one has,
 /// of a parallel::ReplicatedOptimizer its main()), schedules, loaders, and any other type that
 /// satisfies HasState. It keeps references to them. The state of the random number generator is
-/// always saved too. Each save creates a folder `step-XXXXXXXX` with one safetensors file for each
+/// always saved too. Each save creates a folder `step-00001000` with one safetensors file for each
 /// object and a manifest. The folder appears completely or not at all, even if the power fails
 /// (docs/notes/checkpoint.md).
 /// Files that do not belong to a checkpoint are left alone, both in the folder and inside the
