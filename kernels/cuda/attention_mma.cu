@@ -76,8 +76,9 @@ __global__ void __launch_bounds__(128, Width > 128                         ? 1
         above = MaxOfNumbers<float>{}.join(MaxOfNumbers<float>{}.join(above, score[n][2 * r]),
                                            score[n][2 * r + 1]);
       above = join_quad(MaxOfNumbers<float>{}, above);
-      const float base = above == lowest<float>() ? 0.0f : above * unit,
-                  keep = simt::exp2_approx(max[r] * unit - base);
+      // Rounded before the difference, as base is: of an unchanged maximum `keep` is 1.
+      const float base = above == lowest<float>() ? 0.0f : multiply(above, unit),
+                  keep = simt::exp2_approx(multiply(max[r], unit) - base);
       max[r] = above;
       float here = 0;
 #pragma unroll
@@ -110,8 +111,8 @@ __global__ void __launch_bounds__(128, Width > 128                         ? 1
           all == 0 ? lowest<float>() : max[r] * (unit * kLogOf2) + log_of(all);
   }
   // This warp's queries are read by no other warp: its results take their place.
-  store_head_rows<E, Width>(args.out, b, h, s.first_query() + first + warp * 16, end_of_queries,
-                            args.value_width, out, factor, q + warp * 16 * Width);
+  store_head_rows<E, Width>(args.out, b, h, std::int64_t{s.first_query()} + first + warp * 16,
+                            end_of_queries, args.value_width, out, factor, q + warp * 16 * Width);
 }
 
 void attention_mma(const AttentionArgs& args, Stream& stream) {

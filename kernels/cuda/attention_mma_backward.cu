@@ -107,8 +107,8 @@ __global__ void __launch_bounds__(128)
     add_weighted_mma<E, typename Keys::Across>(dq, score, k + stage);
   }
   const float scale[2] = {static_cast<float>(f.scale), static_cast<float>(f.scale)};
-  store_head_rows<E, Width>(args.dq, b, h, s.first_query() + mine, end_of_queries, f.width, dq,
-                            scale, q + warp * 16 * Width);
+  store_head_rows<E, Width>(args.dq, b, h, std::int64_t{s.first_query()} + mine, end_of_queries,
+                            f.width, dq, scale, q + warp * 16 * Width);
 }
 
 template <class E, int Width, bool simple, bool varlen, KeyGrads grads>
@@ -205,10 +205,10 @@ __global__ void __launch_bounds__(128)
   const float scale[2] = {static_cast<float>(f.scale), static_cast<float>(f.scale)},
               one[2] = {1, 1};
   if constexpr (with_dk)
-    store_head_rows<E, Width>(args.dk, b, key_head, s.first_key() + mine, end_of_keys, f.width, dk,
-                              scale, k + warp * 16 * Width);
+    store_head_rows<E, Width>(args.dk, b, key_head, std::int64_t{s.first_key()} + mine, end_of_keys,
+                              f.width, dk, scale, k + warp * 16 * Width);
   if constexpr (with_dv)
-    store_head_rows<E, Width>(args.dv, b, key_head, s.first_key() + mine, end_of_keys,
+    store_head_rows<E, Width>(args.dv, b, key_head, std::int64_t{s.first_key()} + mine, end_of_keys,
                               f.value_width, dv, one, v + warp * 16 * Width);
 }
 

@@ -127,10 +127,34 @@ Operand mask_of(const Heads& s) {
   return in(s.mask_numbers(), 0, s.mask == 1 ? always(DType::bool_) : nullptr);
 }
 
+/// All scores are equal and large, as whole tiles of keys on tensor cores: the results are means.
+const Heads kEqual{1, 2, 17, 130, 8, 8, false, false, 0, 0};
+Call equal_scores() {
+  const Heads& s = kEqual;
+  // 688² · 8 · log2(e) / 2 is far from a float32
+  const Operand of_queries = in(Numbers(s.q(), 688)), of_keys = in(Numbers(s.k(), 688));
+  Numbers v = random(s.v(), 5, -1.25, -0.75);
+  for (std::int64_t i = 0; i < v.size(); ++i)
+    if (i / 8 % s.keys < 64) v[i] += 2.5;
+  return {"attention, equal large scores",
+          {out(random(s.out(), 1)), out(random(s.rows(), 2), 0, statistics), of_queries, of_keys,
+           in(v), mask_of(s)},
+          [=](const Place& p) { p.table.attention(s.args(p, {2, 3, 4, 0, 1, 5}), p.stream); },
+          [=](DType t, const Values& values) {
+            Numbers y(values[0].size()), lse(values[1].size());
+            for (std::int64_t i = 0; i < y.size(); ++i)  // |v| <= 2
+              y[i] =
+                  2 * (rounding(t) * static_cast<double>(s.keys + 16) + rounded_for_products(t)) +
+                  last(t, values[0][i]);
+            for (std::int64_t i = 0; i < lse.size(); ++i)
+              lse[i] = rounding(t) * 10 * std::fabs(values[1][i]);
+            return Values{y, lse};
+          }};
+}
 }  // namespace
 
 std::vector<Call> calls_of_attention(DType dtype) {
-  std::vector<Call> list;
+  std::vector<Call> list{equal_scores()};
   for (const Heads& s : heads_of(dtype))
     list.push_back(
         {s.text("attention"),

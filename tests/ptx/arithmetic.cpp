@@ -35,6 +35,8 @@ enum class Op {
   mul_high,
   mad_high,
   fma,
+  fma_minus,  // a b - c
+  minus_fma,  // c - a b
   div,
   rem,
   min,
@@ -60,6 +62,8 @@ template <Op op, class T> T number(T a, T b, T c) {
   if constexpr (op == Op::sub) return a - b;
   if constexpr (op == Op::mul) return a * b;
   if constexpr (op == Op::fma) return std::fma(a, b, c);
+  if constexpr (op == Op::fma_minus) return std::fma(a, b, -c);
+  if constexpr (op == Op::minus_fma) return std::fma(-a, b, c);
   if constexpr (op == Op::div) return a / b;
   if constexpr (op == Op::min) return least(a, b);
   if constexpr (op == Op::max) return greatest(a, b);
@@ -273,6 +277,18 @@ void compare_operands(Line& line) {
 }
 
 }  // namespace
+
+Run fused(Fused form, bool wide) {
+  const auto chosen = [wide]<Op op> {
+    return wide ? &Compute<op>::template run<double> : &Compute<op>::template run<float>;
+  };
+  switch (form) {
+    case Fused::sum: return chosen.template operator()<Op::fma>();
+    case Fused::product_first: return chosen.template operator()<Op::fma_minus>();
+    case Fused::product_last: return chosen.template operator()<Op::minus_fma>();
+  }
+  return nullptr;
+}
 
 const Decoders& arithmetic_decoders() {
   using SignedOrFloats = decltype(Signed{} | Floats{});

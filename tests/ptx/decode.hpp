@@ -74,6 +74,11 @@ const Decoders& matrix_decoders();
 /// Finds the decoder of a line's opcode and calls it.
 void decode(Line& line);
 
+/// A sum or a difference with a product a b, rounded once: a b + c, a b - c, or c - a b.
+enum class Fused { sum, product_first, product_last };
+/// Returns what computes it in float64 if `wide`, else in float32.
+Run fused(Fused form, bool wide);
+
 // ---- registers
 template <class T> T get(std::uint64_t bits) {
   if constexpr (std::is_floating_point_v<T>) {

@@ -35,6 +35,7 @@ class Parser : public Names {
   void instruction(const std::string& text);
   void call(std::string_view operands);
   int special(std::string_view name) const;
+  void fuse(std::string_view opcode, Instruction& i);
   unsigned place(unsigned& bytes, const Declaration& d) {
     const unsigned at = (bytes + d.align - 1) / d.align * d.align;
     bytes = at + d.bytes;
@@ -50,7 +51,43 @@ class Parser : public Names {
   std::string inside_;  // the call that is being expanded; prefixes its labels
   int calls_ = 0;
   std::vector<std::pair<std::size_t, std::string>> branches_;
+  /// A product without an explicit rounding, whose operands are unchanged.
+  struct Product {
+    int d, a, b;
+    std::string_view type;  // ".f32", ".ftz.f32", ".f64"
+  };
+  std::vector<Product> products_;  // of the present basic block
 };
+
+/// The assembler computes a sum with a product in one instruction, with one rounding, unless the
+/// PTX asks for a rounding (mul.rn, which __fmul_rn is). So does this: the program must be right
+/// with it.
+void Parser::fuse(std::string_view opcode, Instruction& i) {
+  constexpr std::string_view types[] = {".f32", ".ftz.f32", ".f64"};
+  const std::string_view operation = opcode.substr(0, 3);
+  const auto type = std::find(std::begin(types), std::end(types), opcode.substr(operation.size()));
+  const bool floating = type != std::end(types);
+  const bool product = floating && operation == "mul" && i.guard < 0;
+  if (const bool difference = operation == "sub"; floating && (difference || operation == "add")) {
+    for (const Product& p : products_) {
+      if (p.type != *type || (p.d != i.a && p.d != i.b)) continue;
+      const bool first = p.d == i.a;
+      i.c = first ? i.b : i.a;
+      i.a = p.a, i.b = p.b;
+      i.run = fused(!difference ? Fused::sum
+                    : first     ? Fused::product_first
+                                : Fused::product_last,
+                    *type == ".f64");
+      break;
+    }
+  }
+  const auto writes = [&](int number) {
+    return number == i.d || std::find(i.lane.begin(), i.lane.end(), number) != i.lane.end();
+  };
+  std::erase_if(products_,
+                [&](const Product& p) { return writes(p.d) || writes(p.a) || writes(p.b); });
+  if (product && i.d != i.a && i.d != i.b) products_.push_back({i.d, i.a, i.b, *type});
+}
 
 int Parser::special(std::string_view name) const {
   const Place& at = program_.place;
@@ -165,10 +202,12 @@ void Parser::call(std::string_view operands) {
   auto scopes = std::move(scopes_);
   scopes_.clear();
   inside_ = "call" + std::to_string(++calls_) + ":";
+  products_.clear();
   body(std::string_view(f->body).substr(1, f->body.size() - 2));
   labels_[inside_ + "return"] = static_cast<int>(program_.code.size());
   scopes_ = std::move(scopes);
   inside_ = outside;
+  products_.clear();
 }
 
 void Parser::instruction(const std::string& text) {
@@ -200,6 +239,7 @@ void Parser::instruction(const std::string& text) {
   if (line.opcode == "ret" && !inside_.empty()) line.opcode = "bra", line.operands = {"return"};
   else line.operands = split(rest);
   decode(line);
+  fuse(whole, line.i);
   program_.code.push_back(line.i);
   program_.lines.push_back(text);
 }
@@ -217,6 +257,7 @@ void Parser::body(std::string_view text) {
     while (name < text.size() && in_name(text[name])) ++name;
     if (name > 0 && name < text.size() && text[name] == ':') {
       labels_[inside_ + std::string(text.substr(0, name))] = static_cast<int>(program_.code.size());
+      products_.clear();
       text.remove_prefix(name + 1);
       continue;
     }
