@@ -302,6 +302,10 @@ void refuse_interpolations(Cases& list) {
       {"recompute_scale_factor", kArgument,
        "recompute_scale_factor with scale_factor alone, got a size", images,
        Options{.size = Size2(2), .recompute_scale_factor = true}},
+      {"recompute_scale_factor", kArgument, "recompute_scale_factor with scale_factor alone",
+       images, Options{.size = Size2(3), .mode = kArea, .recompute_scale_factor = true}},
+      {"recompute_scale_factor", kArgument, "recompute_scale_factor with scale_factor alone", lines,
+       Options{.size = Size2(1, 5), .recompute_scale_factor = true}},
   };
   for (const auto& r : rows)
     refuse(
