@@ -65,7 +65,8 @@ class Engine {
   bool claim(Node& node);
   [[nodiscard]] bool owns(Node& node) const noexcept;
   void release(Node& node) const noexcept;
-  void find(const Ref<Node>& root);
+  /// Collects the nodes behind the root, down to this depth.
+  void find(const Ref<Node>& root, std::uint64_t least_depth);
   void order();
   void mark();
   /// Leaves out the nodes that no capture is behind, and the edges to them and to other leaves.
@@ -89,6 +90,7 @@ class Engine {
   void run_nodes(std::span<const Tensor> captures);
   void execute(std::uint32_t index);
   void run_node(std::uint32_t index);
+  static void check_result(Node& node, std::size_t i, const Tensor& gradient);
   void run_on_all();
   void wait_for(std::uint32_t index) const noexcept;
   void done(std::uint32_t index) noexcept;

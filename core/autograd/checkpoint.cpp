@@ -207,6 +207,7 @@ void refuse_in_checkpoint(const char* op) {
 }
 
 bool keeps_saved() noexcept { return !run; }
+bool wants_history() noexcept { return grad_enabled() && !(run && run->again && !run->history); }
 
 Passed pass_to_checkpoint(const Tensor& t) {
   if (!run->again) return {Ref<autograd::Recomputed>(run->frame), run->frame->expect(t), false};

@@ -53,8 +53,12 @@ Tensor joined(Tensor a, const Tensor& b, bool create_graph) {
 Engine::Engine(bool retain, bool create) : retain_(retain), create_(create) {}
 
 void Engine::run(std::span<const Tensor> roots, std::span<const Tensor> captures) {
+  // Below the least deep of the captured tensors there is no other one.
+  std::uint64_t least_depth = captures.empty() ? 0 : ~std::uint64_t{0};
+  for (const Tensor& t : captures)
+    least_depth = std::min(least_depth, t.id()->grad_fn ? t.id()->grad_fn->depth() : 0);
   for (const Tensor& root : roots)
-    if (root.id()->grad_fn) find(root.id()->grad_fn);
+    if (root.id()->grad_fn) find(root.id()->grad_fn, least_depth);
   order();
   if (!captures.empty()) prune(captures);
   prepare();
@@ -244,13 +248,28 @@ void Engine::run_node(std::uint32_t index) {
                               " gradients, got ", results.size()));
     for (std::size_t i = 0; i < edges.size(); ++i) {
       const Target target = targets_[task.first_target + i];
-      if (target.slot != Target::kNone)
-        contribute(target.slot, index, std::move(results[i]),
-                   missing_ != nullptr || any_prioritized_);
+      if (target.slot == Target::kNone) continue;
+      check_result(node, i, results[i]);
+      contribute(target.slot, index, std::move(results[i]),
+                 missing_ != nullptr || any_prioritized_);
     }
   }
   if (edges_to_come_) contributed(index);
   if (!retain_ && runs(index)) node.forget();
+}
+
+/// Kernels read the gradient as they read the input: one of another size would be read beyond its
+/// end.
+void Engine::check_result(Node& node, std::size_t i, const Tensor& gradient) {
+  if (!gradient.defined()) return;
+  const Edge& edge = node.edges()[i];
+  if (gradient.numel() == edge.numel && gradient.dtype() == edge.dtype &&
+      gradient.dim() == edge.dims) [[likely]]
+    return;
+  throw AutogradError(str("backward of ", node.name(), ": expected as gradient ", i,
+                          " a tensor of ", edge.numel, " elements in ", int{edge.dims}, " dims, ",
+                          edge.dtype, ", as the input is, got one of shape ", gradient.shape(),
+                          ", ", gradient.dtype()));
 }
 
 void Engine::run_on_all() {

@@ -39,7 +39,7 @@ void Engine::release(Node& node) const noexcept {
   std::atomic_ref<void*>(node.task_).store(nullptr, std::memory_order_release);
 }
 
-void Engine::find(const Ref<Node>& root) {
+void Engine::find(const Ref<Node>& root, std::uint64_t least_depth) {
   const auto visit = [this](const Ref<Node>& node) {
     if (!claim(*node)) return;
     try {
@@ -55,7 +55,7 @@ void Engine::find(const Ref<Node>& root) {
   for (; next < found_.size(); ++next) {
     Node* const node = found_[next].get();
     for (const Edge& e : node->edges())
-      if (e.node) visit(e.node);
+      if (e.node && e.node->depth() >= least_depth) visit(e.node);
   }
 }
 
@@ -89,8 +89,8 @@ void Engine::prune(std::span<const Tensor> captures) {
   };
   for (std::size_t i = found_.size(); i-- > 0;)  // a node is behind all of its consumers
     for (Edge& e : found_[i]->edges()) {
-      const bool wanted =
-          e.node ? uses_[e.node->mark_] != Use::left_out : e.leaf && is_captured(e.leaf.get());
+      const bool wanted = e.node ? owns(*e.node) && uses_[e.node->mark_] != Use::left_out
+                                 : e.leaf && is_captured(e.leaf.get());
       e.unused = !wanted;
       if (wanted) uses_[i] = Use::runs;
     }
@@ -121,7 +121,8 @@ void Engine::move_prioritized_first() {
   for (std::uint32_t i = 0; i < found_.size(); ++i)
     for (const Edge& e : found_[i]->edges())
       // the last consumer overwrites the earlier ones
-      if (e.node && e.node->prioritized()) places[e.node->mark_] = {i, e.node->mark_, true};
+      if (e.node && e.node->prioritized() && owns(*e.node))
+        places[e.node->mark_] = {i, e.node->mark_, true};
   std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
     return a.behind != b.behind ? a.behind < b.behind : a.early < b.early;
   });

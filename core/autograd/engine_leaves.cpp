@@ -138,6 +138,9 @@ void Engine::prepare_values() {
     if (!l.value.defined()) continue;
     Tensor value = std::move(l.value);
     const TensorImpl& leaf = *l.impl;
+    if (leaf.grad && leaf.grad->shape != leaf.shape)  // the leaf was changed under NoGrad
+      throw AutogradError(str("backward: expected a leaf whose gradient has its shape ", leaf.shape,
+                              ", got one of shape ", leaf.grad->shape));
     if (!leaf.grad) {
       // the gradient must not share memory with another tensor
       if (!detail::sole_owner(value)) value = value.clone();

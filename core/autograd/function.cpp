@@ -125,7 +125,8 @@ void check_dirty(const char* name, std::span<const Tensor> dirty, std::span<cons
       throw AutogradError(str(name,
                               ": mark_dirty: expected inputs that forward returns, got another "
                               "tensor"));
-    if (t.requires_grad() && (!t.id()->grad_fn || t.id()->view_kind != ViewKind::none))
+    // the base of a view would not learn of the change
+    if (t.id()->view_kind != ViewKind::none || (t.requires_grad() && !t.id()->grad_fn))
       throw AutogradError(str(name,
                               ": mark_dirty: expected a tensor that is neither a view nor a leaf "
                               "requiring grad, got one of shape ",

@@ -217,10 +217,11 @@ const Tensor& Tensor::retain_grad() const {
   retaining->tensor = impl_.get();
   const auto hook = detail::add(
       {node, impl_->output_nr, detail::HookKind::retained, [retaining](const Tensor& gradient) {
+         Tensor before;  // destroyed after the lock: its graph may hold the tensor, whose end locks
          const std::lock_guard lock(retaining->mutex);
          if (TensorImpl* const t = retaining->tensor) {
            if (auto* const capture = detail::StepCapture::current()) capture->reads_grad(*t);
-           const Tensor before(t->grad);
+           before = Tensor(t->grad);
            t->grad = (before.defined() ? before + gradient : gradient.clone()).impl();
          }
          return Tensor();

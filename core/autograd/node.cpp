@@ -69,6 +69,9 @@ autograd::Node::Node(const char* name, Device device, std::uint32_t outputs,
     } else if (t->requires_grad) {
       all[i].leaf = inputs[i]->impl();
     }
+    all[i].dtype = t->dtype;
+    all[i].dims = static_cast<std::uint8_t>(t->shape.rank());
+    all[i].numel = t->numel;
   }
   ++depth_;
 }
@@ -120,7 +123,7 @@ void SavedTensor::pass_to_checkpoint() {
 }
 
 void SavedTensor::take_back() const {
-  const bool history = grad_enabled();
+  const bool history = detail::wants_history();
   if (tensor_.defined() && (history_ || !history)) return;
   tensor_ = from_->take(index_, history);
   history_ = history;

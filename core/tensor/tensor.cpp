@@ -119,6 +119,9 @@ Tensor Tensor::grad() const {
 void Tensor::set_grad(const Tensor& grad) const {
   TensorImpl& t = detail::defined(impl_);
   if (grad.defined()) {
+    if (grad.id() == &t)
+      throw AutogradError(
+          "set_grad: expected another tensor as the gradient, got the tensor itself");
     if (grad.shape() != t.shape)
       throw ShapeError(str("set_grad: expected shape ", t.shape, ", got ", grad.shape()));
     if (grad.dtype() != t.dtype)

@@ -238,6 +238,16 @@ TEST_CASE("autograd: grad() runs and frees only what is between", "[autograd]") 
   CHECK_THROWS_TEXT(AutogradError, "an earlier backward freed", h.sum().backward());
   CHECK(list(grad((h * h).sum(), {h})[0]) == List{20, 42});
   CHECK_THROWS_TEXT(ArgumentError, "grad: expected inputs, got none", grad(h.sum(), {}));
+
+  // below its inputs it takes no node, though another backward is using one there
+  const Tensor base = x * 1.0, above = base * 3.0, end = square(above).sum();
+  std::vector<double> inside;
+  base.register_hook([&](T g) {
+    inside = list(grad(end, {above}, true)[0]);
+    return g;
+  });
+  (base * 2.0).sum().backward();
+  CHECK(inside == List{12, 18});
 }
 
 TEST_CASE("autograd: grad() of an input that plays no part", "[autograd][errors]") {
@@ -279,6 +289,18 @@ TEST_CASE("autograd: set_grad takes what fits", "[autograd][errors]") {
   CHECK_THROWS_TEXT(DeviceError, here("set_grad: expected *cpu:0*got *cpu:1"),
                     x.set_grad(ones({2, 3}, {.device = there()})));
   CHECK_EXACT(x.grad(), Array({2, 3}, 7.0));
+  CHECK_THROWS_TEXT(AutogradError, "set_grad: expected another tensor as the gradient, got",
+                    x.set_grad(x));
+  {
+    const NoGrad guard;
+    x.t_();
+  }
+  CHECK_THROWS_TEXT(AutogradError, "backward: expected a leaf whose gradient has its shape [3, 2]",
+                    (x * 2).sum().backward());
+  {
+    const NoGrad guard;
+    x.t_();
+  }
   x.set_grad({});
   CHECK_FALSE(x.grad().defined());
   const Tensor y = ones({2, 3}).requires_grad_();
@@ -290,6 +312,24 @@ TEST_CASE("autograd: set_grad takes what fits", "[autograd][errors]") {
   x.mutable_grad() = Tensor();
   CHECK((!x.grad().defined() && !x.mutable_grad().defined() && y.grad().is_same(g)));
   CHECK_THROWS_TEXT(ShapeError, "set_grad: expected *", x.mutable_grad() = ones({3}));
+}
+
+TEST_CASE("autograd: a custom op whose gradient is none of its input", "[autograd][errors]") {
+  const Tensor x = leaf({1.0, 2.0});
+  const auto refuse = [&](const Tensor& gradient) {
+    // softmax's kernel reads the gradient as it reads the result
+    const Tensor s = softmax(x, 0),
+                 y = record("mine", {s}, s.detach() * 2.0, [&](T) -> Grads { return {gradient}; });
+    CHECK_THROWS_TEXT(AutogradError,
+                      "backward of mine: expected as gradient 0 a tensor of 2 elements in 1 dims, "
+                      "float32, as the input is, got one of shape *",
+                      y.sum().backward());
+    CHECK_FALSE(x.grad().defined());
+  };
+  const Device d = here();
+  refuse(ones({1}, {.device = d}));
+  refuse(ones({2, 1}, {.device = d}));
+  refuse(ones({2}, {.device = d, .dtype = DType::float64}));
 }
 
 TEST_CASE("autograd: a custom op", "[autograd]") {

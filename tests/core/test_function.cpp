@@ -83,6 +83,19 @@ struct Double : autograd::Function<Double> {
   }
 };
 
+/// Multiplies its first input in place.
+struct Multiply : autograd::Function<Multiply> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& w) {
+    ctx->save_for_backward({w});
+    x.mul_(w);
+    ctx->mark_dirty({x});
+    return x;
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list gradients) {
+    return {gradients[0] * ctx->get_saved_variables()[0], gradients[0]};
+  }
+};
+
 /// x, whose backward returns the second argument.
 struct Returns : autograd::Function<Returns> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& gradient) {
@@ -174,6 +187,12 @@ TEST_CASE("Function: a change in place", "[autograd][inplace]") {
     CHECK_THROWS_TEXT(AutogradError,
                       "Double: mark_dirty: expected a tensor that is neither a view nor a leaf",
                       Double::apply(t));
+  // the base of a view has to learn of the change, also if nothing required a gradient before
+  const Tensor rows = ones({2, 2}, {.device = here()}), whole = ones({2}, {.device = here()});
+  CHECK_THROWS_TEXT(AutogradError, "Multiply: mark_dirty: expected a tensor that is neither a view",
+                    Multiply::apply(rows[0], x));
+  Multiply::apply(whole, x);
+  CHECK(whole.requires_grad());
 }
 
 TEST_CASE("Function: what backward must not return, and changed inputs", "[autograd]") {

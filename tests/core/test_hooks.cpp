@@ -264,4 +264,18 @@ TEST_CASE("retain_grad: a result has a gradient too", "[autograd][hooks]") {
                     tensor({1.0}).retain_grad());
 }
 
+TEST_CASE("retain_grad: a gradient whose graph holds the tensor alone", "[autograd][hooks]") {
+  const Tensor x = leaf({1.0, 2.0});
+  Tensor z;
+  {
+    const Tensor y = x * 2.0;
+    y.retain_grad();
+    z = (y * y * y).sum();
+  }
+  z.backward({}, true, true);
+  x.set_grad({});
+  z.backward();  // adds to the gradient of y, and so frees the old one, and with it y
+  CHECK(list(x.grad()) == List{24, 96});
+}
+
 }  // namespace braid::test::on_device

@@ -69,6 +69,33 @@ Tensor wide(const std::vector<std::int64_t>& shape, std::uint64_t seed) {
 
 }  // namespace
 
+TEST_CASE("checkpoint: within a checkpoint, each function runs once for each around it",
+          "[nn][recompute]") {
+  int outer = 0, middle = 0, inner = 0;
+  const Tensor x = wide({3}, 1);
+  const auto run = [&] {
+    return checkpoint(
+        [&](const Tensor& a) {
+          ++outer;
+          return a * checkpoint(
+                         [&](const Tensor& b) {
+                           ++middle;
+                           return b * checkpoint(
+                                          [&](const Tensor& c) {
+                                            ++inner;
+                                            return c * c;
+                                          },
+                                          b * 2);
+                         },
+                         a * 3);
+        },
+        x);
+  };
+  run().sum().backward();
+  CHECK((outer == 2 && middle == 3 && inner == 4));
+  CHECK(allclose(x.grad(), 4 * 108 * x * x * x));  // of a 3 a (6 a)²
+}
+
 TEST_CASE("checkpoint: the bits of a step without it", "[nn][recompute]") {
   for (const bool input_gradient : {false, true})
     for (const bool scope : {false, true}) {

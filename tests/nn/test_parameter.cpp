@@ -50,7 +50,31 @@ struct Nested : nn::Module {
   BRAID_FIELDS(a)
 };
 
+/// x w + b, which keeps its parameters for backward in both ways.
+struct Affine : autograd::Function<Affine> {
+  static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x, const nn::Parameter& w,
+                        const std::optional<nn::Parameter>& b) {
+    ctx->save_for_backward({x});
+    ctx->saved_data["w"] = w;
+    return b ? x * w + *b : x * w;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext* ctx,
+                                          autograd::variable_list dy) {
+    return {dy[0] * ctx->saved_data["w"].toTensor(), dy[0] * ctx->get_saved_variables()[0],
+            ctx->needs_input_grad(2) ? dy[0] : Tensor()};
+  }
+};
+
 }  // namespace
+
+TEST_CASE("parameter: an argument of a Function is a tensor", "[nn][parameter][autograd]") {
+  const Tensor x = full({2}, 3.0);
+  const nn::Parameter w(full({2}, 5.0)), b(full({2}, 7.0));
+  Affine::apply(x, w, std::optional<nn::Parameter>(b)).sum().backward();
+  Affine::apply(x, w, std::optional<nn::Parameter>()).sum().backward();
+  CHECK(w.grad().to_vector<double>() == std::vector<double>{6, 6});
+  CHECK(b.grad().to_vector<double>() == std::vector<double>{1, 1});
+}
 
 TEST_CASE("parameter: is a leaf that requires a gradient", "[nn][parameter]") {
   const Tensor source = ones({2}, {.requires_grad = true});

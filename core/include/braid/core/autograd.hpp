@@ -137,6 +137,10 @@ struct Edge {
   Ref<TensorImpl> leaf;
   std::uint32_t output_nr = 0;
   bool unused = false;  // set while a grad() runs whose inputs are not behind this edge
+  // of the input, and so of its gradient
+  DType dtype = DType::float32;
+  std::uint8_t dims = 0;
+  std::int64_t numel = 0;
   [[nodiscard]] explicit operator bool() const noexcept { return node || leaf; }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <any>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,14 +20,16 @@ namespace braid {
 namespace autograd { class AutogradContext; }
 
 namespace detail {
-/// Whether each argument of a Function's forward is a tensor, and the tensors.
+/// Whether each argument of a Function's forward is a tensor (a parameter is one), and the tensors.
 struct FunctionArguments {
   std::vector<bool> is_tensor;
   std::vector<Tensor> tensors;
   template <class T> void add(const T& argument) {
-    if constexpr (std::is_same_v<T, Tensor>) add_tensor(argument);
-    else if constexpr (std::is_same_v<T, std::optional<Tensor>>)
-      add_tensor(argument.value_or(Tensor()));
+    if constexpr (std::derived_from<T, Tensor>) add_tensor(argument);
+    else add_other();
+  }
+  template <class T> void add(const std::optional<T>& argument) {
+    if constexpr (std::derived_from<T, Tensor>) add_tensor(argument ? *argument : Tensor());
     else add_other();
   }
   void add_tensor(const Tensor& t);
@@ -62,6 +65,7 @@ class SavedValue {
     if constexpr (std::is_arithmetic_v<V>) value_ = Scalar(value);
     else if constexpr (std::is_convertible_v<T, std::string>)
       value_ = std::string(std::forward<T>(value));
+    else if constexpr (std::derived_from<V, Tensor>) value_ = Tensor(std::forward<T>(value));
     else value_ = std::forward<T>(value);
     return *this;
   }
