@@ -22,6 +22,7 @@
 #include "common.hpp"
 #include "dropout.hpp"
 #include "map.hpp"
+#include "random_streams.hpp"
 
 namespace braid {
 namespace ops {
@@ -70,7 +71,7 @@ AttentionArgs attention_args(const Heads& h, const Tensor& mask, const Tensor& o
   args.threshold = s.dropout_p > 0 ? drop_threshold(s.dropout_p) : 0;
   args.first_head = s.key.dim == 1 ? s.key.first_row : s.key.first_row * args.heads;
   args.drop_scale = drop_scale(s.dropout_p);
-  args.shift = s.key.shift;
+  args.shift = shift_of("attention", s.key);
   return args;
 }
 

@@ -5,6 +5,7 @@
 #include <braid/core/ops/elementwise.hpp>
 
 #include "common.hpp"
+#include "random_streams.hpp"
 
 namespace braid {
 namespace ops {
@@ -17,9 +18,18 @@ Tensor dropout_by(const Tensor& input, double p, const RandomKey& key) {
   const Tensor x = input.contiguous();
   Tensor y = make_tensor(x.shape(), x.dtype(), x.device());
   if (x.numel()) {
-    DropoutArgs args{
-        x.dtype(),  x.id()->data(),    y.id()->data(), 1,        1, 1, key.first_row, key.seed,
-        key.stream, drop_threshold(p), drop_scale(p),  key.shift};
+    DropoutArgs args{x.dtype(),
+                     x.id()->data(),
+                     y.id()->data(),
+                     1,
+                     1,
+                     1,
+                     key.first_row,
+                     key.seed,
+                     key.stream,
+                     drop_threshold(p),
+                     drop_scale(p),
+                     shift_of("dropout", key)};
     for (int d = 0; d < x.dim(); ++d)
       (d < key.dim ? args.outer : d == key.dim ? args.rows : args.inner) *= x.shape()[d];
     launch("dropout", x.device(), &KernelTable::dropout, args);

@@ -87,7 +87,7 @@ void set_random_state(const RandomState& state) {
 std::uint64_t initial_seed() noexcept { return global_seed.load(std::memory_order_relaxed); }
 std::uint64_t next_random_stream() noexcept {
   RandomScope* const forward = thread_state().random;
-  if (!forward) return global_stream.fetch_add(1, std::memory_order_relaxed);
+  if (!forward) return skip_random_streams(1).stream;
   return forward->take() + (forward->part().index << 48);
 }
 
@@ -98,11 +98,21 @@ RandomScope::RandomScope(std::uint64_t first, const Part& part,
 }
 RandomScope::~RandomScope() { thread_state().random = before_; }
 RandomState skip_random_streams(std::uint64_t streams) noexcept {
+  if (auto* const capture = detail::StepCapture::current()) capture->takes_streams(streams);
   return {global_seed.load(), global_stream.fetch_add(streams, std::memory_order_relaxed)};
 }
 void ops::take_back_random_streams(const RandomState& before, std::uint64_t streams) noexcept {
   std::uint64_t now = before.stream + streams;
   global_stream.compare_exchange_strong(now, before.stream);
+}
+const RandomShift* ops::shift_of(const char* op, const RandomKey& key) {
+  if (key.shift == nullptr) return nullptr;
+  if (const auto* const capture = detail::StepCapture::current();
+      capture == nullptr || capture->random_shift() != key.shift)
+    throw CaptureError(str(op,
+                           ": expected a backward within the captured step that drew the random "
+                           "numbers, got one after it"));
+  return key.shift;
 }
 
 namespace {

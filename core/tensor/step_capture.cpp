@@ -242,7 +242,7 @@ void StepCapture::undo_recording() noexcept {
   undo(functions_.size());
   for (auto& [impl, gradient] : gradients_) impl->grad = gradient.first;
   for (const auto& [key, used] : used_) used.storage->take_back_versions(used.versions);
-  set_random_state(random_);
+  ops::take_back_random_streams(random_, drawn_);
 }
 
 void StepCapture::follow() { recorder_->follow(current_stream(device_)); }

@@ -1,5 +1,6 @@
 // training::captured_step: what it refuses, and that nothing has changed then.
 #include <stdexcept>
+#include <thread>
 
 #include "captured_net.hpp"
 #include "support/errors.hpp"
@@ -64,6 +65,44 @@ struct State {
 };
 
 }  // namespace
+
+TEST_CASE("captured step: a recording that fails gives back no number of another thread",
+          "[nn][captured_step][errors]") {
+  if (on_cpu()) return;  // every call runs the step
+  int calls = 0;
+  Tensor theirs;
+  auto step = training::captured_step([&](const Tensor& x) {
+    const Tensor y = x * rand_like(x);
+    std::thread([&] { theirs = rand({4}); }).join();
+    if (++calls == 3) (void)y.sum().item<double>();
+    return y;
+  });
+  const Tensor x = ones({4}, {.device = here()});
+  (void)step(x), (void)step(x);
+  CHECK_THROWS_TEXT(CaptureError, "item: expected a captured step", step(x));
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(equal(rand({4}), theirs));
+}
+
+TEST_CASE("captured step: a graph with random numbers is of use within its step alone",
+          "[nn][captured_step][errors]") {
+  if (on_cpu()) return;  // every call runs the step
+  const Tensor w = ones({1, 4, 8}, {.device = here(), .requires_grad = true}), x = w.detach();
+  for (const bool attention : {false, true}) {
+    Tensor kept;
+    auto step = training::captured_step([&](const Tensor& t) {
+      kept = attention ? scaled_dot_product_attention(t * w, t, t, {}, 0.5).sum()
+                       : dropout(t * w, 0.5, true).sum();
+      kept.backward({}, true);
+      return kept.detach();
+    });
+    for (int i = 0; i < 3; ++i) (void)step(x);  // no replay, which changes what attention saved
+    REQUIRE(step.recorded());
+    CHECK_THROWS_TEXT(CaptureError,
+                      attention ? "attention: expected a backward within the captured step*"
+                                : "dropout: expected a backward within the captured step*",
+                      (void)grad(kept, {w}, true));
+  }
+}
 
 TEST_CASE("captured step: what cannot be replayed is refused, and nothing has changed",
           "[nn][captured_step][errors]") {

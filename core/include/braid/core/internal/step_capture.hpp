@@ -126,6 +126,8 @@ class StepCapture {
   [[nodiscard]] const RandomShift* random_shift() const noexcept {
     return recorder_->random_shift();
   }
+  /// The step takes this many streams from the generator.
+  void takes_streams(std::uint64_t streams) noexcept { drawn_ += streams; }
   /// The step calls a layer in this mode. Later modes are those that mode_set was told, because the
   /// layer may be gone.
   void reads_mode(const bool& training);
@@ -204,7 +206,8 @@ class StepCapture {
   std::atomic<std::int64_t> other_modes_{0};  // the number of modes_ that differ
   StepSettings settings_;                     // around the step
   RandomState random_;                        // before the step was recorded
-  std::uint64_t draws_ = 0;
+  std::uint64_t draws_ = 0;                   // of all threads, meanwhile
+  std::uint64_t drawn_ = 0;                   // by the step
   enum class State : std::uint8_t { idle, recording, recorded, ran };
   std::atomic<State> state_{State::idle};
   std::unique_ptr<StepRecorder> recorder_;  // destroyed first: it refers to functions_
