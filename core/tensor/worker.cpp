@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -71,13 +70,18 @@ class Worker {
   [[nodiscard]] std::uint32_t process() const noexcept {
     return process_.load(std::memory_order_acquire);
   }
-  /// Returns the number of the job for join(), or nothing if the worker is busy.
-  std::optional<std::uint32_t> try_start(const Job& job) {
+  /// Returns false if the worker is busy. Otherwise the caller starts a job, or frees the worker.
+  bool claim() noexcept {
     // Waits a moment for a job that is about to end, because that costs less than another thread.
     for (int i = 0; claimed_.exchange(true, std::memory_order_acquire); ++i) {
-      if (i == kSpins / 4) return {};
+      if (i == kSpins / 4) return false;
       pause();
     }
+    return true;
+  }
+  void free() noexcept { claimed_.store(false, std::memory_order_release); }
+  /// Returns the number of the job for join().
+  std::uint32_t start(const Job& job) noexcept {
     job_ = job;
     const std::uint32_t number = posted_.fetch_add(1, std::memory_order_release) + 1;
     posted_.notify_one();
@@ -117,6 +121,33 @@ class Worker {
 struct Started {
   Worker* worker = nullptr;  // null: the job has a separate thread
   std::uint32_t number = 0;
+};
+
+/// Threads for jobs whose worker is busy, with a job that waits for this call or with another
+/// caller's. They wait until all of them exist.
+class Extra {
+ public:
+  void add(const Job& job) {
+    threads_.emplace_back([this, job] {
+      word_.wait(kWait, std::memory_order_acquire);
+      if (word_.load(std::memory_order_acquire) == kRun) job.run();
+    });
+  }
+  void run() noexcept { set(kRun); }
+  ~Extra() {
+    if (word_.load(std::memory_order_relaxed) == kWait) set(kEnd);
+    for (std::thread& t : threads_) t.join();
+  }
+
+ private:
+  static constexpr int kWait = 0, kRun = 1, kEnd = 2;
+  void set(int value) noexcept {
+    if (threads_.empty()) return;
+    word_.store(value, std::memory_order_release);
+    word_.notify_all();
+  }
+  std::atomic<int> word_{kWait};
+  std::vector<std::thread> threads_;
 };
 
 constexpr int kTypes = 2, kDevices = 64;
@@ -159,30 +190,28 @@ void run_on_devices(std::span<const Device> devices, void (*job)(void*, std::siz
   Started inline_started[kInline];
   std::vector<Started> more(devices.size() > kInline ? devices.size() : 0);
   Started* const jobs = more.empty() ? inline_started : more.data();
-  // for jobs whose worker is busy, with a job that waits for this call or with another caller's
-  std::vector<std::thread> extra;
   const ThreadState mine = thread_state();
-  std::size_t started = 1;
-  const auto join = [&] {
-    for (std::size_t i = 1; i < started; ++i)
-      if (jobs[i].worker) jobs[i].worker->join(jobs[i].number);
-    for (std::thread& t : extra) t.join();
-  };
+  // All threads exist before any job starts, because jobs may wait for each other.
+  Extra extra;
+  std::size_t found = 1;
   try {
-    for (; started < devices.size(); ++started) {
-      const Job work{job, context, started, mine};
-      Worker& w = worker(devices[started]);
-      if (const std::optional<std::uint32_t> number = w.try_start(work))
-        jobs[started] = {&w, *number};
-      else extra.emplace_back([work] { work.run(); });
+    for (; found < devices.size(); ++found) {
+      Worker& w = worker(devices[found]);
+      if (w.claim()) jobs[found].worker = &w;
+      else extra.add({job, context, found, mine});
     }
-  } catch (...) {  // no thread could be created: wait for the running jobs, then rethrow
-    join();
+  } catch (...) {  // no thread could be created
+    for (std::size_t i = 1; i < found; ++i)
+      if (jobs[i].worker) jobs[i].worker->free();
     throw;
   }
+  for (std::size_t i = 1; i < devices.size(); ++i)
+    if (jobs[i].worker) jobs[i].number = jobs[i].worker->start({job, context, i, mine});
+  extra.run();
   job(context, 0);
   thread_state() = mine;
-  join();
+  for (std::size_t i = 1; i < devices.size(); ++i)
+    if (jobs[i].worker) jobs[i].worker->join(jobs[i].number);
 }
 
 }  // namespace braid

@@ -5,9 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -49,7 +51,39 @@ template <class F> int forked(F f) {
   return -1;
 }
 
+/// Sets the size of the stacks of new threads; with one that is too large there are none.
+void set_stacks(std::size_t bytes) {
+  ::pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, bytes);
+  ::pthread_setattr_default_np(&attributes);
+  ::pthread_attr_destroy(&attributes);
+}
+
 }  // namespace
+
+TEST_CASE("child: workers without a thread", "[.child][worker-none]") {
+  REQUIRE(each_ran());
+  const std::vector<Device> list{Device("cpu:0"), Device("cpu:1"), Device("cpu:2")};
+  std::atomic<int> ran{0};
+  const auto all = [&] {
+    run_on_devices(list, [&](std::size_t) {
+      ++ran;
+      while (ran < 3) std::this_thread::yield();  // each waits for the others
+    });
+  };
+  set_stacks(std::size_t{1} << 46);
+  CHECK_THROWS_AS(all(), std::system_error);
+  CHECK(ran == 0);
+  set_stacks(std::size_t{1} << 20);
+  all();
+  CHECK(ran == 3);
+  CHECK(each_ran());
+}
+
+TEST_CASE("worker: without a thread for each job none of them runs", "[worker][errors]") {
+  CHECK_CHILD("BRAID_CPU_DEVICES=3", "[.child][worker-none]");
+}
 
 TEST_CASE("child: workers after a fork", "[.child][worker-fork]") {
   REQUIRE(each_ran());
