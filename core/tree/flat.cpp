@@ -112,6 +112,13 @@ void set_paths(const Flat& flat, bool again) {
 
 namespace detail {
 
+void seen_through_base(const char* signature_of_t, const char* object) {
+  const std::string base(::braid::detail::short_type_name(signature_of_t));
+  throw ArgumentError(str("tree: expected a ", base, ", whose fields are known, got a ",
+                          ::braid::detail::type_name(object), " that is seen through its base ",
+                          base, ": its own fields would be left out"));
+}
+
 std::vector<std::size_t> sorted(const std::vector<Name>& keys) {
   std::vector<std::size_t> order(keys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -176,6 +176,25 @@ TEST_CASE("tree: a base's fields come first; local classes, and names that diffe
   CHECK(paths(g) == Names{"t"});
 }
 
+TEST_CASE("tree: an object of a derived class is not walked through its base", "[tree][errors]") {
+  struct Shape2 {
+    Tensor w = ones({2});
+    virtual ~Shape2() = default;
+    BRAID_FIELDS(w)
+  };
+  struct Circle : Shape2 {
+    Tensor radius = ones({1});
+    BRAID_FIELDS_OF(Shape2, radius)
+  };
+  Shape2 shape;
+  Circle circle;
+  Shape2& seen = circle;
+  CHECK((paths(shape) == Names{"w"} && paths(circle) == Names{"w", "radius"}));
+  CHECK_THROWS_TEXT(ArgumentError,
+                    "tree: expected a Shape2, whose fields are known, got a *Circle that is seen",
+                    paths(seen));
+}
+
 TEST_CASE("tree: visit gives the tensors themselves", "[tree]") {
   Pair pair{ones({2}), zeros({3})};
   tree::visit(pair, [](const std::string& path, Tensor& t) {

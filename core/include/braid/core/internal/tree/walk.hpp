@@ -1,5 +1,7 @@
 #pragma once
 #include <string>
+#include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -26,12 +28,18 @@ template <class K> Name key_name(const K& key) {
   else return Name::number(static_cast<std::int64_t>(key));
 }
 
+/// Throws ArgumentError: the tree is an object of a class that derives from T.
+[[noreturn]] void seen_through_base(const char* signature_of_t, const char* object);
+
 /// Calls f(name, child) for each child of a struct or container, in order (for an unordered map, by
 /// key). Returns their number.
 template <class T, class F> std::int64_t children(T& node, const F& f) {
   using U = std::remove_const_t<T>;
   std::int64_t n = 0;
   if constexpr (Struct<U>) {
+    if constexpr (std::is_polymorphic_v<U>)
+      if (typeid(node) != typeid(U))
+        seen_through_base(::braid::detail::signature<U>(), typeid(node).name());
     std::string_view names = U::braid_names();
     std::apply([&](auto&... c) { ((f(Name(next_name(names)), c), ++n), ...); },
                node.braid_fields());
