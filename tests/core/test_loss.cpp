@@ -62,6 +62,15 @@ TEST_CASE("losses: more labels than float16 can count", "[loss]") {
                labels = zeros({70000}, {.dtype = DType::int64});
   CHECK(nll_loss(x, labels).item<double>() == Approx(10.75));
   CHECK(nll_loss(x, labels, {.ignore_index = -1}).dtype() == DType::float16);
+  // LibTorch's order of the arguments
+  const Tensor logits = random_tensor({4, 3}), of = tensor({0, 2, 1, 2}),
+               weight = abs(random_tensor({3})) + 0.5;
+  CHECK_SAME_BITS(nll_loss(logits, of, {}, Reduction::Sum),
+                  nll_loss(logits, of, {.reduction = Reduction::sum}));
+  CHECK_SAME_BITS(nll_loss(logits, of, weight, Reduction::None, 2),
+                  nll_loss(logits, of, {Reduction::none, weight, 2}));
+  CHECK_SAME_BITS(cross_entropy_loss(logits, of, weight, Reduction::Mean, 2, 0.1),
+                  cross_entropy(logits, of, {Reduction::mean, weight, 2, 0.1}));
   const Tensor dx = grad(cross_entropy(x, labels), {x}, false, true)[0];
   const Tensor again = grad((dx * tensor({1.0, -1.0}).to(DType::float16)).sum(), {x})[0];
   CHECK(max(again).to(DType::float64).item<double>() == Approx(0.5 / 70000).epsilon(0.05));

@@ -12,7 +12,11 @@ namespace braid {
 enum class Reduction : std::uint8_t {
   mean,
   sum,
-  none  ///< not combined
+  none,  ///< not combined
+  // LibTorch's spellings
+  Mean = mean,
+  Sum = sum,
+  None = none
 };
 
 /// A loss over a part of a batch: the sum of its terms and their count (for a weighted loss, the
@@ -75,6 +79,16 @@ struct CrossEntropyOptions {
                                                const CrossEntropyOptions& options = {}) {
   return cross_entropy(logits, target, options);
 }
+[[nodiscard]] inline Tensor cross_entropy_loss(const Tensor& logits, const Tensor& target,
+                                               const Tensor& weight, Reduction reduction,
+                                               std::int64_t ignore_index = -100,
+                                               double label_smoothing = 0) {
+  return cross_entropy(logits, target,
+                       CrossEntropyOptions{.reduction = reduction,
+                                           .weight = weight,
+                                           .ignore_index = ignore_index,
+                                           .label_smoothing = label_smoothing});
+}
 /// The sum, and what mean would divide it by.
 [[nodiscard]] LossSum cross_entropy(SumAndCount tag, const Tensor& logits, const Tensor& target,
                                     const CrossEntropyOptions& options = {});
@@ -90,6 +104,14 @@ struct NllOptions {
 /// and errors as cross_entropy with labels.
 [[nodiscard]] Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels,
                               const NllOptions& options = {});
+/// LibTorch's order of the arguments; an undefined weight is none.
+[[nodiscard]] inline Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels,
+                                     const Tensor& weight, Reduction reduction,
+                                     std::int64_t ignore_index = -100) {
+  return nll_loss(
+      log_probabilities, labels,
+      NllOptions{.reduction = reduction, .weight = weight, .ignore_index = ignore_index});
+}
 [[nodiscard]] LossSum nll_loss(SumAndCount tag, const Tensor& log_probabilities,
                                const Tensor& labels, const NllOptions& options = {});
 

@@ -12,6 +12,7 @@ struct SgdOptions {
   bool nesterov = false;
   bool maximize = false;
 };
+using SGDOptions = SgdOptions;  // LibTorch's name
 
 /// Stochastic gradient descent. With g = grad + weight_decay p (maximize negates grad): without
 /// momentum, p -= lr g. With momentum: m = momentum m + (1 - dampening) g, but m = g at a
