@@ -100,7 +100,10 @@ Distributed::Distributed(const tree::Flat& module, std::shared_ptr<ProcessCommun
     : state_(std::make_unique<State>()) {
   check_options(options);
   const std::string wrong = wrong_with(module, options);
-  if (options.init_sync) distributed::compare_models(*ranks, module, wrong);
+  state_->devices = state_->most_devices =
+      std::max<std::size_t>(options.device_ids.list().size(), 1);
+  if (options.init_sync)
+    state_->most_devices = distributed::compare_models(*ranks, module, wrong, state_->devices);
   else if (!wrong.empty()) throw ArgumentError(str(kName, ": ", wrong));
   std::vector<Tensor> parameters;
   std::vector<std::string> names;
@@ -137,7 +140,6 @@ Distributed::Distributed(const tree::Flat& module, std::shared_ptr<ProcessCommun
   state_->refused_hook = hook_refused_by_join(options.hook);
   state_->virtual_replicas = options.virtual_replicas;
   state_->dim = options.dim;
-  state_->devices = std::max<std::size_t>(options.device_ids.list().size(), 1);
   state_->dims = options.dims;
 }
 Distributed::Distributed(Distributed&&) noexcept = default;
@@ -165,9 +167,9 @@ struct Distributed::Forward::Inside {
   std::optional<distributed::WorldScope> scope;
   State* state = nullptr;
   ~Inside() {
-    // With another graph on each rank, the order of the statistics' and the buckets' reductions in
-    // backward could differ.
-    if (world && state->find_unused_parameters && world->used.load())
+    // The order of the statistics' and the buckets' reductions in backward could differ between
+    // ranks, with another graph on each, or where the devices of a rank run side by side.
+    if (world && world->used.load() && (state->find_unused_parameters || state->most_devices > 1))
       state->reducer->set_delayed(true);
   }
 };

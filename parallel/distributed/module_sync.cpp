@@ -44,17 +44,23 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-void compare_models(ProcessCommunicator& ranks, const tree::Flat& module,
-                    const std::string& error) {
+std::size_t compare_models(ProcessCommunicator& ranks, const tree::Flat& module,
+                           const std::string& error, std::size_t devices) {
   constexpr const char* kName = "DistributedDataParallel";
   std::string text = error.empty() ? std::string() : "!" + error + "\n";
   if (error.empty())
     for (const std::string& line : describe(module)) text += line + "\n";
   const auto hash = static_cast<std::int64_t>(std::hash<std::string>()(text));
-  const auto hashes =
-      exchange_numbers(ranks, {hash, static_cast<std::int64_t>(text.size())}, "models");
-  const bool same = std::ranges::all_of(hashes, [&](const auto& h) { return h == hashes.front(); });
-  if (same && error.empty()) return;
+  const auto hashes = exchange_numbers(
+      ranks, {hash, static_cast<std::int64_t>(text.size()), static_cast<std::int64_t>(devices)},
+      "models");
+  bool same = true;
+  std::int64_t most = 0;
+  for (const auto& h : hashes) {
+    same = same && h[0] == hashes.front()[0] && h[1] == hashes.front()[1];
+    most = std::max(most, h[2]);
+  }
+  if (same && error.empty()) return static_cast<std::size_t>(most);
   const std::vector<std::string> texts = exchange_texts(ranks, text, "models");
   for (std::size_t rank = 0; rank < texts.size(); ++rank)
     if (texts[rank].starts_with("!"))
@@ -72,6 +78,7 @@ void compare_models(ProcessCommunicator& ranks, const tree::Flat& module,
               " on rank 0 (", got.size(), " and ", want.size(), " parameters and buffers)"));
     }
   }
+  return static_cast<std::size_t>(most);
 }
 
 std::vector<Tensor> tensors_of(const tree::Flat& module, bool parameters) {

@@ -9,11 +9,13 @@
 namespace braid::parallel::distributed {
 
 /// A collective: throws ArgumentError on all ranks if their models differ, or `error` is not empty
-/// on one of them.
-void compare_models(ProcessCommunicator& ranks, const tree::Flat& module, const std::string& error);
+/// on one of them. Returns the largest number of devices that a rank has.
+std::size_t compare_models(ProcessCommunicator& ranks, const tree::Flat& module,
+                           const std::string& error, std::size_t devices);
 
 /// A collective: gives all ranks the values of `root`, in flat buffers. Without `counted` the
-/// versions of the tensors do not change, so that graphs that have saved them stay valid.
+/// versions of the tensors do not change, so that graphs that have saved them stay valid. `name` is
+/// that of the calls.
 void broadcast_values(ProcessCommunicator& ranks, std::span<const Tensor> tensors, int root,
                       bool counted);
 

@@ -21,7 +21,7 @@ struct Distributed::State {
   bool broadcast_buffers = true, find_unused_parameters = false;
   std::string refused_hook;  ///< see hook_refused_by_join
   int virtual_replicas = 0, dim = 0;
-  std::size_t devices = 1;  ///< of this rank
+  std::size_t devices = 1, most_devices = 1;  ///< of this rank; of the rank that has most
   std::vector<int> dims;
   std::vector<Tensor> parameters;  ///< all, as they were at construction
   std::vector<bool> trained;       ///< which of them required a gradient then

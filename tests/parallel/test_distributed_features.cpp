@@ -371,6 +371,34 @@ TEST_CASE("distributed: D16 ZeRO-1: each rank steps its share", "[distributed]")
     expect(text.find("expected the gradient of parameter 0 to have its shape [2]") !=
                std::string::npos,
            "the reason of rank 1, got " + text);
+TEST_CASE("distributed: D15 SyncBatchNorm: one order of calls where devices run side by side",
+          "[distributed]") {
+  struct Deep : nn::Module {
+    nn::Linear fc1{6, 16};
+    nn::SyncBatchNorm norm1{16};
+    nn::Linear fc2{16, 16};
+    nn::SyncBatchNorm norm2{16};
+    nn::Linear fc3{16, 4};
+    Tensor operator()(const Tensor& x) const { return fc3(relu(norm2(fc2(relu(norm1(fc1(x))))))); }
+    BRAID_FIELDS(fc1, norm1, fc2, norm2, fc3)
+  };
+  if (device_count() < 3) return;
+  Results results(2);
+  on_world(2, [&](const Ranks& ranks) {
+    std::vector<Device> on{ranks->device()};
+    if (ranks->rank() == 1) on.push_back(device(2));
+    DistributedDataParallel model(placed_on(seeded<Deep>(), ranks->device()), ranks,
+                                  {.device_ids = on, .bucket_bytes = 256});
+    results.set(ranks->rank(), trained(model, 8, [&](int step) {
+                  // a last batch of one row uses one device
+                  const std::int64_t rows = step % 3 == 2 ? 2 - ranks->rank() : 8;
+                  const Tensor y = model(inputs(rows, static_cast<std::uint64_t>(step)));
+                  return (y * y).mean();
+                }));
+  });
+  results.check_equal();
+}
+
     for (const Tensor& t : p) expect(t.max().item<double>() == 1, "no step");
   });
 }
