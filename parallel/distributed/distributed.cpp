@@ -140,6 +140,7 @@ Distributed::Distributed(const tree::Flat& module, std::shared_ptr<ProcessCommun
   state_->refused_hook = hook_refused_by_join(options.hook);
   state_->virtual_replicas = options.virtual_replicas;
   state_->dim = options.dim;
+  state_->buffers_due = !options.init_sync;
   state_->dims = options.dims;
 }
 Distributed::Distributed(Distributed&&) noexcept = default;
@@ -200,6 +201,15 @@ Distributed::Forward::Forward(const Distributed& of, const tree::Flat& module,
                             ": expected the parameters that the model had at construction, got "
                             "others, or on another device or of another dtype; wrap the model "
                             "after such changes"));
+  // The ranks have trained with their own rows: they would evaluate differently. As in PyTorch, the
+  // first forward without gradients sends, and the next ones do not. Inside of join, ranks without
+  // data would not take part.
+  if (!records && state.buffers_due && state.broadcast_buffers && !state.joining &&
+      state.ranks->size() > 1) {
+    distributed::broadcast_values(*state.ranks, distributed::tensors_of(module, false), 0, false,
+                                  "buffers, before an evaluation");
+    state.buffers_due = false;
+  }
   if (!records && !training) return;
   const bool reduces = records && state.no_syncs == 0;
   int root = 0;
@@ -233,9 +243,11 @@ Distributed::Forward::Forward(const Distributed& of, const tree::Flat& module,
     inside_->world.reset();
     return;
   }
-  if (state.broadcast_buffers && reduces)
+  if (state.broadcast_buffers && reduces) {
     distributed::broadcast_values(*state.ranks, distributed::tensors_of(module, false), root,
                                   false);
+    state.buffers_due = true;
+  }
   if (!inside_->world) inside_->world = std::make_shared<distributed::World>();
   inside_->world->ranks = state.ranks;
   inside_->world->refuses = state.joining && !state.joining->options.throw_on_early_termination;

@@ -82,6 +82,7 @@ void Distributed::finish_join(const tree::Flat& module) const {
   const int last = state_->joining->active.back();
   distributed::broadcast_values(*state_->ranks, state_->parameters, last, true);
   distributed::broadcast_values(*state_->ranks, distributed::tensors_of(module, false), last, true);
+  state_->buffers_due = false;
 }
 
 void Distributed::leave_join() const noexcept {

@@ -94,7 +94,7 @@ std::vector<Tensor> tensors_of(const tree::Flat& module, bool parameters) {
 }
 
 void broadcast_values(ProcessCommunicator& ranks, std::span<const Tensor> tensors, int root,
-                      bool counted) {
+                      bool counted, std::string_view name) {
   const NoGrad guard;
   const bool sends = ranks.rank() == root;
   std::map<DType, std::vector<Tensor>> by_type;
@@ -116,7 +116,7 @@ void broadcast_values(ProcessCommunicator& ranks, std::span<const Tensor> tensor
       std::int64_t at = 0;
       for (std::size_t k = begin; sends && k < end; at += list[k++].numel())
         part(at, list[k]).copy_(list[k]);
-      ranks.start_broadcast(flat, root, "module").wait();
+      ranks.start_broadcast(flat, root, name).wait();
       at = 0;
       for (std::size_t k = begin; !sends && k < end; at += list[k++].numel()) {
         const Tensor from = part(at, list[k]);

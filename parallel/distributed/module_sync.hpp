@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <braid/core/tree.hpp>
@@ -17,7 +18,7 @@ std::size_t compare_models(ProcessCommunicator& ranks, const tree::Flat& module,
 /// versions of the tensors do not change, so that graphs that have saved them stay valid. `name` is
 /// that of the calls.
 void broadcast_values(ProcessCommunicator& ranks, std::span<const Tensor> tensors, int root,
-                      bool counted);
+                      bool counted, std::string_view name = "module");
 
 /// The defined tensors of these kinds, each once.
 [[nodiscard]] std::vector<Tensor> tensors_of(const tree::Flat& module, bool parameters);

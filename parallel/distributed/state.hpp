@@ -26,6 +26,8 @@ struct Distributed::State {
   std::vector<Tensor> parameters;  ///< all, as they were at construction
   std::vector<bool> trained;       ///< which of them required a gradient then
   int no_syncs = 0;                ///< open guards
+  /// Buffers are to be sent before a forward without gradients: the ranks may have changed them.
+  bool buffers_due = false;
 
   struct Joining {
     JoinOptions options;

@@ -151,14 +151,38 @@ TEST_CASE("distributed: D13 buffers are rank 0's, and graphs before stay valid",
       expect(model->scale.max().item<double>() == (broadcast || ranks->rank() == 0 ? 2 : 3),
              "the buffer of rank 0");
       (first.mean() + second.mean()).backward();
-      {
-        const NoGrad guard;  // nothing is sent without gradients, nor inside of no_sync
+      const auto evaluate = [&](bool sends) {
+        const NoGrad guard;
+        eval(model);
+        model->scale.fill_(ranks->rank() + 2.0);
+        const double seen = (model(x) / model->fc(x)).max().item<double>(),
+                     want = sends && broadcast ? 2 : ranks->rank() + 2.0;
+        expect(std::abs(seen - want) < 1e-5, str("a forward with ", want, ", got ", seen));
+        train(model);
+      };
+      evaluate(true);   // the ranks evaluate alike
+      evaluate(false);  // and have not trained since
+      const auto local = [&] {
+        const auto guard = model.no_sync();
         model->scale.fill_(ranks->rank() + 2.0);
         (void)model(x);
-      }
-      const auto guard = model.no_sync();
+        expect(model->scale.max().item<double>() == ranks->rank() + 2.0, "the rank's own buffer");
+      };
+      local();
+      evaluate(false);
       (void)model(x);
-      expect(model->scale.max().item<double>() == ranks->rank() + 2.0, "the rank's own buffer");
+      local();
+      evaluate(true);
+      (void)model(x);
+      // ranks without data would not take part
+      if (ranks->rank() == 0) {
+        const auto join = model.join();
+        model(x).mean().backward();
+        evaluate(false);
+      } else {
+        (void)model.join();
+      }
+      evaluate(false);  // all have those of the last rank
     });
   }
 }

@@ -60,12 +60,14 @@ struct JoinOptions {
 ///     optimizer.step();                            // the same step on every rank
 ///
 /// Forward   the module, over the devices of the rank as in DataParallel. All ranks call it
-///           together, unless it neither trains nor records gradients
+///           together, unless it neither trains nor records gradients, nor sends buffers
 /// Gradient  in grad() of the parameters: the mean over the ranks, and what was there before. Sums
 ///           over the rows of a batch therefore differ from those of one process by a factor. Only
 ///           backward() reduces; grad(outputs, inputs) does not
-/// Buffers   those of rank 0 are sent to all ranks before each forward that records gradients, so
-///           the running statistics of a BatchNorm are those of rank 0's rows. With
+/// Buffers   those of rank 0 are sent to all ranks before each forward that records gradients, and
+///           before the first one without gradients after it (not in no_sync and join). So the
+///           running statistics of a BatchNorm are those of rank 0's rows, also in evaluation; one
+///           rank alone evaluates `model.module`. With
 ///           `broadcast_buffers = false` each rank has the statistics of its own rows: the ranks
 ///           then evaluate differently, and a checkpoint holds those of rank 0, which all ranks get
 ///           when it is loaded. nn::SyncBatchNorm has the statistics of all rows, on all ranks
