@@ -110,21 +110,22 @@ HookResult PowerSgd::operator()(ProcessCommunicator& ranks, const GradientBucket
     if (!of) of = std::make_shared<OfBucket>();
     kept = of;
   }
-  if (kept->numel != bucket.buffer.numel()) {  // new, or the buckets have been rebuilt
-    const std::int64_t steps = kept->steps;
-    *kept = {};
-    kept->numel = bucket.buffer.numel();
-    kept->steps = steps;
+  // New, or the buckets have been rebuilt.
+  const bool begins = kept->numel != bucket.buffer.numel();
+  // `kept` changes when all ranks have accepted the step.
+  const auto next = std::make_shared<OfBucket>();
+  next->numel = bucket.buffer.numel();
+  next->steps = kept->steps + 1;
+  const auto accept = [kept, next] { *kept = std::move(*next); };
+  if (kept->steps < options.start_powerSGD_iter) {
+    HookResult plain = all_reduce_hook(ranks, bucket);
+    plain.accepted = accept;
+    return plain;
   }
-  if (kept->steps++ < options.start_powerSGD_iter) return all_reduce_hook(ranks, bucket);
 
   // The buffer of the bucket gets the result; the matrices are views of `input`.
   const Tensor input = bucket.buffer.clone();
-  if (options.use_error_feedback) {
-    if (!kept->error.defined())
-      kept->error = zeros(input.shape(), {.device = device, .dtype = dtype});
-    input.add_(kept->error);
-  }
+  if (options.use_error_feedback && !begins && kept->error.defined()) input.add_(kept->error);
   std::vector<Matrix> matrices;
   std::vector<Tensor> whole;  // sent as they are
   for (std::size_t i = 0; i < bucket.gradients.size(); ++i) {
@@ -149,20 +150,18 @@ HookResult PowerSgd::operator()(ProcessCommunicator& ranks, const GradientBucket
   const Packed p = pack(of_p, dtype, device), q = pack(of_q, dtype, device),
                rest = pack(of_whole, dtype, device);
   for (std::size_t i = 0; i < whole.size(); ++i) rest.parts[i].copy_(whole[i]);
-  if (!options.warm_start || kept->q.size() != matrices.size()) {
-    kept->q.clear();
-    for (const Matrix& x : matrices) {
-      // the same on all ranks
-      kept->q.push_back(
-          randn({x.m.size(1), x.rank}, {.device = device,
-                                        .dtype = dtype,
-                                        .seed = options.seed + 1000003 * bucket.index + x.index}));
-    }
-  }
+  const bool warm = options.warm_start && !begins && kept->q.size() == matrices.size();
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    fill_zero_columns(kept->q[i], options.seed + static_cast<std::uint64_t>(kept->steps));
-    orthogonalise(kept->q[i]);
-    p.parts[i].copy_(matmul(matrices[i].m, kept->q[i]));
+    const Matrix& x = matrices[i];
+    // the same on all ranks
+    const Tensor factor = warm ? kept->q[i].clone()
+                               : randn({x.m.size(1), x.rank},
+                                       {.device = device,
+                                        .dtype = dtype,
+                                        .seed = options.seed + 1000003 * bucket.index + x.index});
+    fill_zero_columns(factor, options.seed + static_cast<std::uint64_t>(next->steps));
+    orthogonalise(factor);
+    p.parts[i].copy_(matmul(x.m, factor));
   }
   // The three reductions and what is computed between them are queued at once.
   std::vector<Work> works;
@@ -185,33 +184,31 @@ HookResult PowerSgd::operator()(ProcessCommunicator& ranks, const GradientBucket
   }
   const Work last = works.empty() ? Work() : works.back();
   return {last,
-          [works, kept, input, matrices, whole, p, q, rest, feedback = options.use_error_feedback,
+          [works, next, input, matrices, whole, p, q, rest, feedback = options.use_error_feedback,
            buffer = bucket.buffer, gradients = bucket.gradients]() -> Tensor {
             const NoGrad no_grad;
             for (const Work& work : works) work.wait();
-            if (feedback) kept->error.copy_(input);
             std::size_t w = 0, x = 0;
             for (std::size_t i = 0; i < gradients.size(); ++i) {
               const Tensor& g = gradients[i];
               if (x < matrices.size() && matrices[x].index == i) {
                 const Tensor approximation = matmul(p.parts[x], q.parts[x].t());
                 g.copy_(approximation.reshape(g.shape()));
-                kept->q[x].copy_(q.parts[x]);
                 ++x;
               } else if (g.numel() > 0) {
                 g.copy_(rest.parts[w++].reshape(g.shape()));
               }
             }
+            next->q = q.parts;
             if (feedback) {
               // what was sent as it is, or compressed, is not lost; gaps between gradients are zero
-              kept->error.sub_(buffer);
-              for (const Tensor& flat : whole) {
-                const auto offset = flat.storage_offset() - input.storage_offset();
-                kept->error.narrow(0, offset, flat.numel()).zero_();
-              }
+              input.sub_(buffer);
+              for (const Tensor& flat : whole) flat.zero_();
+              next->error = input;
             }
             return buffer;
-          }};
+          },
+          accept};
 }
 
 }  // namespace braid::parallel

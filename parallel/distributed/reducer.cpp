@@ -289,6 +289,8 @@ void Reducer::commit() noexcept {
     else if (fresh_[k].defined()) leaf.grad = fresh_[k].impl();
     else Tensor(leaf.grad).copy_(view(k));
   }
+  for (const HookResult& of : started_)
+    if (of.accepted) of.accepted();
   learn();
   if (!options_.static_graph) used_anywhere_.clear();
   std::fill(used_.begin(), used_.end(), 0);
@@ -296,6 +298,7 @@ void Reducer::commit() noexcept {
   received_.clear();
   fresh_.clear();
   trees_.clear();
+  started_.clear();
 }
 
 void Reducer::abandon() noexcept {

@@ -240,6 +240,35 @@ TEST_CASE("distributed: onto gradients whose elements share memory", "[distribut
   });
 }
 
+TEST_CASE("distributed: PowerSGD: a backward that fails leaves its state as it was",
+          "[distributed][errors]") {
+  std::vector<Tensor> of_runs[2];
+  for (const bool fails : {false, true})
+    on_world(2, [&](const Ranks& ranks) {
+      DistributedDataParallel model(
+          placed_on(seeded<Mlp>(), ranks->device()), ranks,
+          {.bucket_bytes = 1024, .hook = parallel::PowerSgd({.start_powerSGD_iter = 2})});
+      for (std::uint64_t step = 0; step < 6; ++step) {
+        const Tensor x = rows_of(inputs(8, step), ranks->rank(), 2).to(ranks->device());
+        if (fails && (step == 1 || step == 4)) {
+          const Tensor y = model(x * 3);
+          const Tensor faulty =
+              record("faulty", {y}, y.detach() * 1, [&](const Tensor& dy) -> Grads {
+                if (ranks->rank() == 1) throw ShapeError("asked to fail");
+                return {dy};
+              });
+          expect_text(text_of([&] { faulty.mean().backward(); }), "asked to fail");
+        }
+        zero_grad(model);
+        model(x).mean().backward();
+        if (ranks->rank() == 0)
+          for (const Tensor& p : parameters(model))
+            of_runs[fails ? 1 : 0].push_back(p.grad().detach().to(device(0)).clone());
+      }
+    });
+  check_same(of_runs[1], of_runs[0]);
+}
+
 TEST_CASE("distributed: PowerSGD begins after the buckets have been rebuilt",
           "[distributed][errors]") {
   CHECK_THROWS_TEXT(ArgumentError, "PowerSgd: expected start_powerSGD_iter >= 2*",

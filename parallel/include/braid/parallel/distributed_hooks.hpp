@@ -22,10 +22,13 @@ struct GradientBucket {
 
 /// What a hook has started. At the end of backward, `work` is waited for; then `result` is called,
 /// if there is one. Its tensor, with as many elements as the buffer, is the reduced gradient and is
-/// copied into the buffer. Without `result` the buffer itself is the result.
+/// copied into the buffer. Without `result` the buffer itself is the result. `accepted` is called
+/// when no rank's backward has failed: here a hook changes what it keeps from step to step. It must
+/// not throw.
 struct HookResult {
   Work work = {};
   std::function<Tensor()> result = {};
+  std::function<void()> accepted = {};
 };
 
 /// Reduces a bucket in place of the mean over all ranks. Called as soon as the bucket's gradients
@@ -63,7 +66,8 @@ struct PowerSgdOptions {
 ///
 /// Throws    ArgumentError for options out of range
 /// Notes     its state, the factors and what each rank has lost, is not saved: after a checkpoint
-///           is loaded it begins again, with start_powerSGD_iter steps that are not compressed
+///           is loaded it begins again, with start_powerSGD_iter steps that are not compressed. A
+///           backward that fails leaves the state as it was
 /// Source    Vogels et al. 2019, PowerSGD, as in torch's powerSGD_hook
 ///
 ///     const parallel::PowerSgd hook({.matrix_approximation_rank = 2});
