@@ -89,6 +89,11 @@ void Reducer::wait_for_buckets() {
       if (!started_[b].result) continue;
       const Tensor reduced = started_[b].result();
       const Tensor gradients = buckets_[b].buffer.narrow(0, 0, buckets_[b].plan.numel);
+      if (!reduced.defined() || reduced.numel() != gradients.numel())
+        throw ShapeError(str("the hook of bucket ", b, ": expected a result of ", gradients.numel(),
+                             " elements, got ",
+                             reduced.defined() ? str("one of shape ", reduced.shape())
+                                               : std::string("an undefined tensor")));
       if (reduced.id()->data() != gradients.id()->data())
         gradients.copy_(reduced.reshape(gradients.shape()));
     } catch (...) {

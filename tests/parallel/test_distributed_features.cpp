@@ -130,6 +130,24 @@ TEST_CASE("distributed: D12 a hook that does nothing leaves the gradients of eac
     const std::vector<Tensor> got = parameters(model), want = parameters(alone);
     for (std::size_t k = 0; k < got.size(); ++k) same(got[k].grad(), want[k].grad());
   });
+  using Result = std::function<Tensor(const parallel::GradientBucket&)>;
+  const std::pair<Result, const char*> wrong[] = {
+      {[](const auto&) { return Tensor(); }, "got an undefined tensor"},
+      {[](const auto& bucket) { return bucket.buffer.narrow(0, 0, 7); }, "got one of shape [7]"}};
+  for (const auto& [result, text] : wrong)
+    on_world(2, [&, &make = result, &want = text](const Ranks& ranks) {
+      const auto hook = [&](parallel::ProcessCommunicator&, const parallel::GradientBucket& b) {
+        parallel::HookResult made;
+        made.result = [&make, b] { return make(b); };
+        return made;
+      };
+      DistributedDataParallel model(placed_on(seeded<Mlp>(), ranks->device()), ranks,
+                                    {.hook = hook});
+      const std::string got =
+          text_of([&] { model(inputs(4, 5).to(ranks->device())).mean().backward(); });
+      expect(matches(got, str("*the hook of bucket 0: expected a result of * elements, ", want)),
+             str(want, ", got ", got));
+    });
   CHECK_THROWS_TEXT(ArgumentError, "PowerSgd: expected matrix_approximation_rank >= 1, got 0",
                     parallel::PowerSgd({.matrix_approximation_rank = 0}));
 }
@@ -353,6 +371,34 @@ TEST_CASE("distributed: D15 SyncBatchNorm over ranks, with different numbers of 
   }
 }
 
+TEST_CASE("distributed: D15 SyncBatchNorm: one order of calls where devices run side by side",
+          "[distributed]") {
+  struct Deep : nn::Module {
+    nn::Linear fc1{6, 16};
+    nn::SyncBatchNorm norm1{16};
+    nn::Linear fc2{16, 16};
+    nn::SyncBatchNorm norm2{16};
+    nn::Linear fc3{16, 4};
+    Tensor operator()(const Tensor& x) const { return fc3(relu(norm2(fc2(relu(norm1(fc1(x))))))); }
+    BRAID_FIELDS(fc1, norm1, fc2, norm2, fc3)
+  };
+  if (device_count() < 3) return;
+  Results results(2);
+  on_world(2, [&](const Ranks& ranks) {
+    std::vector<Device> on{ranks->device()};
+    if (ranks->rank() == 1) on.push_back(device(2));
+    DistributedDataParallel model(placed_on(seeded<Deep>(), ranks->device()), ranks,
+                                  {.device_ids = on, .bucket_bytes = 256});
+    results.set(ranks->rank(), trained(model, 8, [&](int step) {
+                  // a last batch of one row uses one device
+                  const std::int64_t rows = step % 3 == 2 ? 2 - ranks->rank() : 8;
+                  const Tensor y = model(inputs(rows, static_cast<std::uint64_t>(step)));
+                  return (y * y).mean();
+                }));
+  });
+  results.check_equal();
+}
+
 TEST_CASE("distributed: D16 ZeRO-1: each rank steps its share", "[distributed]") {
   const std::vector<Tensor> sized{zeros({4}), zeros({9}), zeros({6}), zeros({1}), zeros({5})};
   CHECK(parallel::detail::partition_parameters(sized, 2) == std::vector<int>{0, 0, 1, 1, 1});
@@ -396,34 +442,6 @@ TEST_CASE("distributed: D16 ZeRO-1: each rank steps its share", "[distributed]")
     expect(text.find("expected the gradient of parameter 0 to have its shape [2]") !=
                std::string::npos,
            "the reason of rank 1, got " + text);
-TEST_CASE("distributed: D15 SyncBatchNorm: one order of calls where devices run side by side",
-          "[distributed]") {
-  struct Deep : nn::Module {
-    nn::Linear fc1{6, 16};
-    nn::SyncBatchNorm norm1{16};
-    nn::Linear fc2{16, 16};
-    nn::SyncBatchNorm norm2{16};
-    nn::Linear fc3{16, 4};
-    Tensor operator()(const Tensor& x) const { return fc3(relu(norm2(fc2(relu(norm1(fc1(x))))))); }
-    BRAID_FIELDS(fc1, norm1, fc2, norm2, fc3)
-  };
-  if (device_count() < 3) return;
-  Results results(2);
-  on_world(2, [&](const Ranks& ranks) {
-    std::vector<Device> on{ranks->device()};
-    if (ranks->rank() == 1) on.push_back(device(2));
-    DistributedDataParallel model(placed_on(seeded<Deep>(), ranks->device()), ranks,
-                                  {.device_ids = on, .bucket_bytes = 256});
-    results.set(ranks->rank(), trained(model, 8, [&](int step) {
-                  // a last batch of one row uses one device
-                  const std::int64_t rows = step % 3 == 2 ? 2 - ranks->rank() : 8;
-                  const Tensor y = model(inputs(rows, static_cast<std::uint64_t>(step)));
-                  return (y * y).mean();
-                }));
-  });
-  results.check_equal();
-}
-
     for (const Tensor& t : p) expect(t.max().item<double>() == 1, "no step");
   });
 }
