@@ -260,10 +260,11 @@ const RankShare* Distributed::Forward::share() const noexcept {
   return inside_->share ? &*inside_->share : nullptr;
 }
 
-parallel::detail::State make_state(const ProcessCommunicator& ranks,
+parallel::detail::State make_state(const ProcessCommunicator* ranks,
                                    const DistributedOptions& options) {
+  if (ranks == nullptr) throw ArgumentError(str(kName, ": expected a communicator, got null"));
   std::vector<Device> on = options.device_ids.list();
-  if (on.empty()) on.push_back(ranks.device());
+  if (on.empty()) on.push_back(ranks->device());
   CallOptions call;
   call.scatter.dim = options.dim;
   call.scatter.dims = options.dims;

@@ -28,6 +28,12 @@ std::vector<int> partition_parameters(std::span<const Tensor> parameters, int ra
   return owners;
 }
 
+int count_ranks(const ProcessCommunicator* ranks) {
+  if (ranks == nullptr)
+    throw ArgumentError("ZeroRedundancyOptimizer: expected a communicator, got null");
+  return ranks->size();
+}
+
 void step_shares(ProcessCommunicator& ranks, optim::Optimizer* optimizer,
                  std::span<const Tensor> parameters, std::span<const int> owners) {
   std::string text;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include <braid/core/error.hpp>
 #include <braid/core/ops/create.hpp>
 
 namespace braid::parallel {
 
 training::CheckpointRanks checkpoint_ranks(std::shared_ptr<ProcessCommunicator> communicator) {
+  if (!communicator) throw ArgumentError("checkpoint_ranks: expected a communicator, got null");
   const int rank = communicator->rank(), size = communicator->size();
   auto gather = [c = std::move(communicator)](std::span<const std::int64_t> values) {
     const auto n = static_cast<std::int64_t>(values.size());

@@ -269,6 +269,17 @@ TEST_CASE("distributed: PowerSGD: a backward that fails leaves its state as it w
   check_same(of_runs[1], of_runs[0]);
 }
 
+TEST_CASE("distributed: no communicator", "[distributed][errors]") {
+  const Ranks none;
+  CHECK_THROWS_TEXT(ArgumentError, "DistributedDataParallel: expected a communicator, got null",
+                    Model(Two{}, none));
+  CHECK_THROWS_TEXT(ArgumentError, "checkpoint_ranks: expected a communicator, got null",
+                    (void)parallel::checkpoint_ranks(none));
+  const auto make = [](const std::vector<Tensor>& p) { return optim::SGD(p, {.lr = 1}); };
+  CHECK_THROWS_TEXT(ArgumentError, "ZeroRedundancyOptimizer: expected a communicator, got null",
+                    parallel::ZeroRedundancyOptimizer(std::vector<Tensor>{ones({2})}, none, make));
+}
+
 TEST_CASE("distributed: PowerSGD begins after the buckets have been rebuilt",
           "[distributed][errors]") {
   CHECK_THROWS_TEXT(ArgumentError, "PowerSgd: expected start_powerSGD_iter >= 2*",

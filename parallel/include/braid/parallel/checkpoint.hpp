@@ -10,6 +10,8 @@ namespace braid::parallel {
 /// communicator alive; save and load are then collectives. The other ranks wait while rank 0
 /// writes: the timeout of the process must allow for that.
 ///
+/// Throws    ArgumentError for a null communicator
+///
 ///     training::Checkpoint checkpoint(
 ///         {.folder = "runs/digits", .ranks = parallel::checkpoint_ranks(process)}, model,
 ///         optimizer, loader);

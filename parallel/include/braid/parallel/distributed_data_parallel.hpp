@@ -78,7 +78,8 @@ struct JoinOptions {
 ///           error. no_sync, join, hooks and one backward over several forwards
 ///           are refused
 /// Throws    at construction, on all ranks: ArgumentError if the models differ, naming the first
-///           parameter that does, or if no parameter requires a gradient. In backward:
+///           parameter that does, or if no parameter requires a gradient; ArgumentError without a
+///           communicator. In backward:
 ///           AutogradError naming the parameters without a gradient and their ranks; Error for a
 ///           failure of another rank; CommError
 /// Notes     the parameters must not be replaced, moved or converted afterwards, nor wrapped once
@@ -94,8 +95,8 @@ template <class M> struct DistributedDataParallel : nn::Module {
   /// Over some of the ranks: those of a communicator made by split().
   DistributedDataParallel(M&& m, std::shared_ptr<ProcessCommunicator> ranks,
                           const DistributedOptions& options = {})
-      : DistributedDataParallel(detail::make_state(*ranks, options), std::move(m), ranks, options) {
-  }
+      : DistributedDataParallel(detail::make_state(ranks.get(), options), std::move(m), ranks,
+                                options) {}
   /// A compile error. Move the model in, or clone it first:
   /// `DistributedDataParallel(clone(model), process)`.
   template <class U, class... A>

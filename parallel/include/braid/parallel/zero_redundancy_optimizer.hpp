@@ -16,6 +16,8 @@ namespace detail {
 /// Deals the parameters to ranks: the largest first, each to the rank that has the fewest numbers.
 /// Returns the rank of each parameter.
 [[nodiscard]] std::vector<int> partition_parameters(std::span<const Tensor> parameters, int ranks);
+/// The number of ranks. Throws ArgumentError for a null communicator.
+[[nodiscard]] int count_ranks(const ProcessCommunicator* ranks);
 /// A collective: steps the optimizer of this rank (null if it has no parameters) and sends every
 /// parameter from the rank that has updated it to the others. If preparing the step fails on one
 /// rank, it throws on all and no parameter changes.
@@ -68,7 +70,7 @@ template <class O> class ZeroRedundancyOptimizer {
                           std::shared_ptr<ProcessCommunicator> ranks, const F& make)
       : parameters_(std::move(parameters)),
         ranks_(std::move(ranks)),
-        owners_(detail::partition_parameters(parameters_, ranks_->size())),
+        owners_(detail::partition_parameters(parameters_, detail::count_ranks(ranks_.get()))),
         whole_(new O(make(parameters_))) {
     std::vector<Tensor> mine;
     for (std::size_t k = 0; k < parameters_.size(); ++k)

@@ -60,8 +60,8 @@ class Distributed {
   std::unique_ptr<State> state_;
 };
 
-/// The options of the DataParallel inside of a rank.
-[[nodiscard]] parallel::detail::State make_state(const ProcessCommunicator& ranks,
+/// The options of the DataParallel inside of a rank. Throws ArgumentError for a null communicator.
+[[nodiscard]] parallel::detail::State make_state(const ProcessCommunicator* ranks,
                                                  const DistributedOptions& options);
 
 }  // namespace detail
