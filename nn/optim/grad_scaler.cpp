@@ -113,8 +113,12 @@ bool GradScaler::prepare_step(const void* optimizer, std::span<const Tensor> par
     throw ArgumentError(
         "GradScaler::step: expected one call for an optimizer before update(), got a second one");
   Seen& now = before ? *before : unscale(optimizer, parameters);
-  now.stepped = true;
+  if (!now.finite) now.stepped = true;
   return now.finite;
+}
+
+void GradScaler::note_step(const void* optimizer) noexcept {
+  if (Seen* const now = seen(optimizer)) now->stepped = true;
 }
 
 void GradScaler::update(std::optional<double> new_scale) {

@@ -126,6 +126,18 @@ TEST_CASE("GradScaler: calls out of order, float16 gradients and bad options are
   CHECK_THROWS_TEXT(ArgumentError, "step: expected one call", (void)scaler.step(s.optimizer));
   CHECK_THROWS_TEXT(ArgumentError, "after step()", scaler.unscale_(s.optimizer));
   scaler.update();
+  // a step that fails can be made again, and divides only once
+  s.backward(scaler, 1);
+  const std::vector<float> before = s.values();
+  scaler.unscale_(s.optimizer);
+  const Tensor gradient = s.w.grad();
+  s.w.id()->grad = ones({3}, {.device = here()}).impl();
+  CHECK_THROWS_TEXT(ShapeError, "expected the gradient of parameter 0",
+                    (void)scaler.step(s.optimizer));
+  s.w.set_grad(gradient);
+  CHECK(scaler.step(s.optimizer));
+  CHECK(s.values() == std::vector<float>{before[0] - 0.5F, before[1] - 0.5F});
+  scaler.update();
   nn::Parameter half(ones({2}, {.device = here(), .dtype = DType::float16}));
   optim::SGD optimizer(std::vector<Tensor>{half}, {.lr = 1});
   half.sum().backward();

@@ -55,13 +55,15 @@ class GradScaler {
     if (options_.enabled) (void)unscale(&optimizer, optimizer.parameters());
   }
   /// Calls optimizer.step() unless a gradient is infinite or NaN. Divides the gradients before,
-  /// unless unscale_ has done so. Returns whether the step was made.
+  /// unless unscale_ has done so. Returns whether the step was made. If optimizer.step() throws, it
+  /// can be called again.
   ///
   /// Throws    ArgumentError if it was called for this optimizer since the last update(), and what
   ///           unscale_ and optimizer.step() throw
   template <class O> bool step(O& optimizer) {
     if (options_.enabled && !prepare_step(&optimizer, optimizer.parameters())) return false;
     optimizer.step();
+    if (options_.enabled) note_step(&optimizer);
     return true;
   }
   /// Ends an iteration: multiplies the scale by backoff_factor if a gradient was not finite, else,
@@ -86,6 +88,7 @@ class GradScaler {
   [[nodiscard]] Seen* seen(const void* optimizer) noexcept;
   Seen& unscale(const void* optimizer, std::span<const Tensor> parameters);
   [[nodiscard]] bool prepare_step(const void* optimizer, std::span<const Tensor> parameters);
+  void note_step(const void* optimizer) noexcept;
 
   GradScalerOptions options_;
   nn::Buffer scale_, growth_tracker_;  // float32 and int64, of one element, on the host
