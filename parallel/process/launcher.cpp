@@ -106,6 +106,9 @@ Launch read_launch(const ProcessOptions& options) {
   if (options.local_rank) launch.local_rank = options.local_rank;
   if (launch.local_rank && *launch.local_rank < 0)
     throw ArgumentError(str("Process: local_rank: expected at least 0, got ", *launch.local_rank));
+  if (launch.local_rank && launch.local_size && *launch.local_rank >= *launch.local_size)
+    throw ArgumentError(str("Process: local_rank: expected a rank below ", *launch.local_size,
+                            ", the number of ranks on this host, got ", *launch.local_rank));
 
   launch.address = options.address.empty() ? text_of("MASTER_ADDR") : options.address;
   const bool one_node = text_of("SLURM_STEP_NUM_NODES") == "1";

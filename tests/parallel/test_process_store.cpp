@@ -372,6 +372,10 @@ TEST_CASE("process: variables and options say who this rank is, or what is wrong
                     parallel::Process(options));
   // An engine is asked for, but nobody says who the ranks are: not a world of one.
   using parallel::Engine;
+  CHECK_THROWS_TEXT(
+      ArgumentError,
+      "Process: local_rank: expected a rank below 2, the number of ranks on this host, got 2",
+      with({{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}));
   for (const auto& [engine, name] : {std::pair{Engine::mpi, "mpi"}, std::pair{Engine::gloo, "gloo"},
                                      std::pair{Engine::nccl, "nccl"}}) {
     const std::string text =
