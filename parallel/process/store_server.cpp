@@ -131,6 +131,9 @@ bool StoreServer::read(Peer& peer) {
   if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
   if (peer.session.starts() && peer.session.rank() >= 0) peer.since = Clock::now();
   if (!peer.session.take({bytes, static_cast<std::size_t>(n)})) return false;
+  // No rank is still to come. One that leaves may already begin the next job on this port: until
+  // rank 0 does so too, it must not find this store.
+  if (peer.session.left() && all_came_) listener_.close();
   if (!peer.session.out.empty()) peer.since = Clock::now();  // to send the answer
   return true;
 }
@@ -139,6 +142,8 @@ bool StoreServer::admit(int rank) {
   const std::lock_guard lock(mutex_);
   if (std::find(connected_.begin(), connected_.end(), rank) != connected_.end()) return false;
   connected_.push_back(rank);
+  came_.insert(rank);
+  all_came_ = came_.size() + 1 == static_cast<std::size_t>(options_.size);
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -63,6 +64,8 @@ class StoreServer {
   std::list<Peer> peers_;  // of the thread
   std::mutex mutex_;
   std::vector<int> connected_;  // with the mutex
+  std::set<int> came_;          // of the thread: the ranks that have been connected
+  bool all_came_ = false;       // of the thread
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

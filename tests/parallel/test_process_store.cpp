@@ -298,6 +298,31 @@ TEST_CASE("store: the server tells a death from a farewell", "[process][store]")
   CHECK(served.store->get("still"));
 }
 
+TEST_CASE("store: a rank that has left does not find the store of its old job",
+          "[process][store]") {
+  auto first = std::make_unique<Served>(3);
+  const int port = first->server.port();
+  const auto stays = first->client(1, 3);
+  { const auto leaves = first->client(2, 3); }
+  std::string error;
+  std::thread next([&] {
+    try {
+      StoreClient(kLoopback, port, "", 2, 3, soon(), 2).set("job", "next");
+    } catch (const std::exception& e) {
+      error = e.what();
+    }
+  });
+  std::this_thread::sleep_for(milliseconds(50));  // rank 0 is slow to leave
+  const bool found = first->store->get("job").has_value();
+  first.reset();
+  const auto store = std::make_shared<MemoryStore>();
+  const StoreServer second(store, {kLoopback, port, 3});
+  next.join();
+  CHECK_FALSE(found);
+  CHECK(error.empty());
+  CHECK(store->get("job").has_value());
+}
+
 TEST_CASE("process: variables and options say who this rank is, or what is wrong",
           "[process][launcher]") {
   constexpr const char* kAll[] = {
@@ -347,6 +372,10 @@ TEST_CASE("process: variables and options say who this rank is, or what is wrong
     const List variables{{"RANK", rank}, {"WORLD_SIZE", size}};
     CHECK_THROWS_TEXT(ArgumentError, text, with(variables));
   }
+  CHECK_THROWS_TEXT(
+      ArgumentError,
+      "Process: local_rank: expected a rank below 2, the number of ranks on this host, got 2",
+      with({{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}));
   CHECK_THROWS_TEXT(ArgumentError, "MASTER_PORT: expected a number from 1 to 65534, got '65535'",
                     with({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "65535"}}));
   // A manager of processes that does not say how many there are, and a batch file of Slurm.
@@ -372,10 +401,6 @@ TEST_CASE("process: variables and options say who this rank is, or what is wrong
                     parallel::Process(options));
   // An engine is asked for, but nobody says who the ranks are: not a world of one.
   using parallel::Engine;
-  CHECK_THROWS_TEXT(
-      ArgumentError,
-      "Process: local_rank: expected a rank below 2, the number of ranks on this host, got 2",
-      with({{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}));
   for (const auto& [engine, name] : {std::pair{Engine::mpi, "mpi"}, std::pair{Engine::gloo, "gloo"},
                                      std::pair{Engine::nccl, "nccl"}}) {
     const std::string text =
