@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 
 #include <braid/core/error.hpp>
@@ -20,6 +21,8 @@ namespace {
 
 // How long an engine may take to return after it was stopped.
 constexpr std::chrono::seconds kGrace{1};
+
+static_assert(std::size(kBraidDTypes) == kDTypeCount);
 
 }  // namespace
 
@@ -283,6 +286,7 @@ void Core::start_message(const std::shared_ptr<Call>& call) {
   message.kind = sends ? kBraidSend : kBraidRecv;
   message.peer = call->peer;
   message.tag = call->tag;
+  message.op = static_cast<std::int32_t>(call->dtype);
   message.element_bytes = 1;
   const Memory& memory = sends ? call->in : call->out;
   message.count = static_cast<std::int64_t>(memory.bytes);

@@ -38,6 +38,10 @@ enum BraidEngineType : std::int32_t {
   kBraidFloat64,
 };
 
+/// Names of the DTypes, for errors.
+inline constexpr const char* kBraidDTypes[] = {"bool",    "uint8",    "int32",   "int64",
+                                               "float16", "bfloat16", "float32", "float64"};
+
 /// What sums parts for kBraidReducePieces: parts[r], of rank r, and `out` have `count` elements.
 /// `out` may be one of the parts.
 struct BraidEngineReducer {
@@ -53,7 +57,8 @@ enum BraidEngineLink : std::int32_t {
 };
 
 struct BraidEngineCall {
-  std::int32_t kind, op, type, peer, tag;  // peer: the root, the receiver or the sender
+  // op: of a send or recv the DType of its tensor; peer: the root, the receiver or the sender
+  std::int32_t kind, op, type, peer, tag;
   std::int32_t element_bytes;
   std::int32_t skips_own;  // kBraidAllToAll: 1: the rank's own part need not be copied
   const void* in;

@@ -236,6 +236,14 @@ for launcher in "${chosen[@]}"; do
     "got no further parameter on rank 1 and parameter '1.bias' [2]" 4
   reports "$launcher" dtypes \
     "got parameter '0.weight' [4, 3], float64 on rank 1 and parameter '0.weight' [4, 3], float32" 4
+  if [[ $launcher == variables ]]; then
+    reports "$launcher" shorter 'recv from rank 0: expected a message of 8 bytes, got 16' 4
+    reports "$launcher" longer 'recv from rank 0: expected a message of 32 bytes, got 16' 4
+    reports "$launcher" other 'recv from rank 0: expected a message of int32, got float32' 4
+    run "$launcher" 3 again 10
+    [[ $status == 0 && $(count_lines 'was there') == 6 ]] || die "$launcher: two jobs on one port"
+    echo "$launcher: two jobs on one port, one after the other"
+  fi
   # mpiexec kills the other ranks at once: then it is the first one's text
   text='rank 1 has left without entering all_reduce(12 bytes), call 2'
   [[ $launcher != mpich && $launcher != abi ]] || text+=$'\nno more data'

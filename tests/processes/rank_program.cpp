@@ -3,6 +3,8 @@
 //   loop         all_reduces until an error, which it prints; rank 0 prints "running" first
 //   mismatch     rank 1 calls all_reduce with another dtype
 //   order        rank 1 calls broadcast where the others call all_reduce
+//   shorter, longer, other   rank 1 receives with less or more room, or as another dtype
+//   again        two jobs one after the other; rank 0 is slow to leave the first
 //   parameters   rank 1's model has another number of parameters
 //   dtypes       rank 1's model has another dtype
 //   enters       rank 1 stops itself before it joins
@@ -62,6 +64,19 @@ void run(std::string_view mode, parallel::Process& process) {
     c.barrier();
     if (process.rank() == 1) c.broadcast(zeros({3}));
     else c.all_reduce(zeros({3}));
+  } else if (mode == "shorter" || mode == "longer" || mode == "other") {
+    const Tensor sent = ones({4}),
+                 got = zeros({mode == "longer"    ? 8
+                              : mode == "shorter" ? 2
+                                                  : 4},
+                             {.dtype = mode == "other" ? DType::int32 : DType::float32});
+    if (process.rank() == 0) c.send(sent, 1);
+    else if (process.rank() == 1) c.recv(got, 0);
+    c.barrier();
+  } else if (mode == "again") {
+    c.barrier();
+    std::printf("rank %d was there\n", process.rank()), std::fflush(stdout);
+    if (process.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   } else if (mode == "parameters" || mode == "dtypes") {
     const bool other = process.rank() == 1;
     nn::Sequential model{nn::Linear(3, 4), nn::Linear(4, 2, {.bias = mode == "dtypes" || !other})};
@@ -176,6 +191,10 @@ int main(int argc, char** argv) {
     else if (mode == "enters" || mode == "meets") stop_at_start(mode == "meets");
     parallel::ProcessOptions options;
     if (argc > 2) options.timeout = std::atof(argv[2]);
+    if (argc > 1 && std::string_view(argv[1]) == "again") {
+      parallel::Process first(argc, argv, options);
+      run("again", first);
+    }
     parallel::Process process(argc, argv, options);
     run(argc > 1 ? argv[1] : "alone", process);
     return 0;

@@ -17,6 +17,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -139,10 +141,19 @@ struct Shared {
   std::shared_ptr<gloo::rendezvous::Context> context;
 };
 
+/// Goes before the data of a message, because Gloo ends the process if more arrives than the
+/// receiver has room for. The data then have a slot of their own, with this number.
+struct MessageHeader {
+  std::int64_t bytes = 0, dtype = 0;
+  std::uint64_t number = 0;  // of those from this sender to this receiver
+};
+
 struct Message {
   std::mutex mutex;
-  bool done = false;
-  std::string error;
+  bool done = false;  // with the mutex
+  std::string error;  // with the mutex
+  MessageHeader header;
+  std::unique_ptr<gloo::transport::UnboundBuffer> header_buffer, data;  // data: null without any
 };
 
 struct Gloo {
@@ -150,6 +161,7 @@ struct Gloo {
   std::shared_ptr<gloo::transport::Device> device;
   BraidEngineOpen options{};
   std::string address;
+  std::map<int, std::uint64_t> sent;  // messages, by receiver
   std::atomic<bool> aborted{false};
 };
 
@@ -348,25 +360,69 @@ std::int32_t run(void* engine, const BraidEngineCall* call, const BraidEnginePol
   return kBraidFailed;
 }
 
+// ---- messages
+
+// 64 bits: outside of the slots of Gloo's collectives, whose first byte is 1 to 8.
+std::uint64_t header_slot(std::int32_t tag) {
+  return (std::uint64_t{0x7f} << 56) | static_cast<std::uint32_t>(tag);
+}
+std::uint64_t data_slot(std::uint64_t number) { return (std::uint64_t{0x7e} << 56) | number; }
+
+std::string dtype_text(std::int64_t dtype) {
+  const bool known = dtype >= 0 && dtype < static_cast<std::int64_t>(std::size(kBraidDTypes));
+  return known ? kBraidDTypes[dtype] : "another dtype";
+}
+
+/// What is wrong with a message that arrives; empty if nothing is.
+std::string mismatch(const MessageHeader& want, const MessageHeader& got, int peer) {
+  const std::string where = "recv from rank " + std::to_string(peer) + ": expected a message of ";
+  if (want.bytes != got.bytes)
+    return where + std::to_string(want.bytes) + " bytes, got " + std::to_string(got.bytes);
+  if (want.dtype != got.dtype)
+    return where + dtype_text(want.dtype) + ", got " + dtype_text(got.dtype);
+  return {};
+}
+
+void send(Message& message, const gloo::Context& context) {
+  (void)message.header_buffer->waitSend(nullptr, context.getTimeout());
+  if (message.data) (void)message.data->waitSend(nullptr, context.getTimeout());
+}
+
+void receive(Message& message, const gloo::Context& context, const MessageHeader& want, int peer) {
+  (void)message.header_buffer->waitRecv(nullptr, context.getTimeout());
+  if (const std::string wrong = mismatch(want, message.header, peer); !wrong.empty())
+    throw gloo::Exception(wrong);
+  if (!message.data) return;
+  message.data->recv(peer, data_slot(message.header.number));
+  (void)message.data->waitRecv(nullptr, context.getTimeout());
+}
+
 void* start(void* engine, const BraidEngineCall* call, BraidEngineText error) {
   Gloo& gloo = of(engine);
   try {
     auto* const message = new std::shared_ptr<Message>(std::make_shared<Message>());
     const bool sends = call->kind == kBraidSend;
-    const auto bytes = static_cast<std::size_t>(call->count * call->element_bytes);
-    // 64 bits: outside of the slots of Gloo's collectives, whose first byte is 1 to 8.
-    const std::uint64_t slot = (std::uint64_t{0x7f} << 56) | static_cast<std::uint32_t>(call->tag);
-    void* const data = sends ? const_cast<void*>(call->in) : call->out;
-    auto buffer = gloo.shared->context->createUnboundBuffer(data, bytes);
-    if (sends) buffer->send(call->peer, slot);
-    else buffer->recv(call->peer, slot);
+    const MessageHeader mine{call->count * call->element_bytes, call->op,
+                             sends ? gloo.sent[call->peer]++ : 0};
+    gloo::Context& context = *gloo.shared->context;
+    Message& of_call = **message;
+    of_call.header_buffer = context.createUnboundBuffer(&of_call.header, sizeof(MessageHeader));
+    if (mine.bytes > 0)
+      of_call.data = context.createUnboundBuffer(sends ? const_cast<void*>(call->in) : call->out,
+                                                 static_cast<std::size_t>(mine.bytes));
+    if (sends) {
+      of_call.header = mine;
+      of_call.header_buffer->send(call->peer, header_slot(call->tag));
+      if (of_call.data) of_call.data->send(call->peer, data_slot(mine.number));
+    } else {
+      of_call.header_buffer->recv(call->peer, header_slot(call->tag));
+    }
     // A wait that runs out of time would break the context, so each message has a thread.
-    std::thread([m = *message, context = gloo.shared->context, sends,
-                 b = std::shared_ptr<gloo::transport::UnboundBuffer>(std::move(buffer))] {
+    std::thread([m = *message, context = gloo.shared->context, sends, mine, peer = call->peer] {
       std::string failure;
       try {
-        if (sends) (void)b->waitSend(nullptr, context->getTimeout());
-        else (void)b->waitRecv(nullptr, context->getTimeout());
+        if (sends) send(*m, *context);
+        else receive(*m, *context, mine, peer);
       } catch (const std::exception& e) {
         failure = plain(e);
       }
