@@ -90,13 +90,10 @@ Tensor norm_last(const char* op, const Tensor& x, const Shape& over, const Tenso
   return norm_rows(op, x, weight, bias, {n > 0 ? x.numel() / n : 0, n, 1, 1}, over, center, eps);
 }
 
+/// The machine epsilon of the dtype that statistics are computed in.
 double epsilon_of(DType t) {
-  switch (t) {
-    case DType::float16: return 0x1p-10;
-    case DType::bfloat16: return 0x1p-7;
-    case DType::float32: return std::numeric_limits<float>::epsilon();
-    default: return std::numeric_limits<double>::epsilon();
-  }
+  return t == DType::float64 ? std::numeric_limits<double>::epsilon()
+                             : std::numeric_limits<float>::epsilon();
 }
 
 }  // namespace

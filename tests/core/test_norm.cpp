@@ -98,6 +98,14 @@ TEST_CASE("norm: recorded gradients have the shapes of weight and bias", "[norm]
     CHECK(g.shape() == Shape{3, 4});
 }
 
+TEST_CASE("norm: rms_norm without eps adds that of the dtype of its statistics", "[norm]") {
+  for (const DType t : floating_dtypes()) {
+    const double eps = t == DType::float64 ? 0x1p-52 : 0x1p-23;
+    const Tensor x = full({2, 4}, t == DType::float64 ? 1e-9 : 1e-3, {.dtype = t});
+    CHECK_SAME_BITS(rms_norm(x, {4}), rms_norm(x, {4}, {}, eps));
+  }
+}
+
 TEST_CASE("norm: nothing to normalise", "[norm]") {
   for (const Shape& shape : {Shape{0, 4}, Shape{0, 4, 3}, Shape{2, 4, 0}}) {
     const Tensor x = braid::ones(shape, {.device = here()}).requires_grad_(),

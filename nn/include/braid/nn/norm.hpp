@@ -38,7 +38,7 @@ struct LayerNorm : Module {
 
 /// The options of RMSNorm.
 struct RMSNormOptions {
-  std::optional<double> eps = {};  ///< default: the machine epsilon of x's dtype
+  std::optional<double> eps = {};  ///< default: that of braid::rms_norm
   bool elementwise_affine = true;
   std::optional<Device> device = {};
   std::optional<DType> dtype = {};

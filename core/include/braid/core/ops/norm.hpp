@@ -24,7 +24,8 @@ namespace braid {
                                 const Tensor& weight = {}, const Tensor& bias = {},
                                 double eps = 1e-5);
 
-/// y = x / sqrt(mean(x²) + eps) * weight. eps is the machine epsilon of the dtype by default.
+/// y = x / sqrt(mean(x²) + eps) * weight. By default eps is the machine epsilon of float64 for
+/// float64, and that of float32 for the other dtypes.
 ///
 /// Others    shapes, types and errors as layer_norm; the gradient lacks the term mean(g)
 /// Source    Zhang, Sennrich 2019, arXiv:1910.07467
