@@ -1,6 +1,8 @@
 // Reads elements by index along one dim (gather), and writes them (scatter, scatter_add).
 #include <braid/core/ops/gather.hpp>
 
+#include <algorithm>
+
 #include <braid/core/internal/autocast.hpp>
 #include <braid/core/internal/kernel_args/index.hpp>
 #include <braid/core/ops/create.hpp>
@@ -25,6 +27,17 @@ void check_rank(const char* op, const char* what, const Tensor& t, const Tensor&
   if (t.dim() != x.dim())
     throw ShapeError(str(op, ": expected ", what, " of rank ", x.dim(), " as x ", x.shape(),
                          ", got ", t.shape()));
+}
+
+/// Returns the index with those of [-size, 0) counted from the end. Others stay as they are, so
+/// that the error of one out of range shows it.
+Tensor from_the_end(const Tensor& index, std::int64_t size) {
+  if (device_context(index.device()).host_memory) {
+    const Tensor dense = index.contiguous();
+    const auto* p = static_cast<const std::int64_t*>(dense.id()->data());
+    if (std::none_of(p, p + dense.numel(), [](std::int64_t i) { return i < 0; })) return index;
+  }
+  return where(logical_and(lt(index, 0), ge(index, -size)), index + size, index);
 }
 
 }  // namespace
@@ -176,10 +189,11 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index, const T
                         factor.to_double() == 1 ? source : mul(source, factor), true);
 }
 
-Tensor take_along_dim(const Tensor& x, const Tensor& index, std::int64_t dim) {
-  ops::check_index("take_along_dim", x, index);
-  ops::check_rank("take_along_dim", "an index", index, x);
+Tensor take_along_dim(const Tensor& x, const Tensor& given, std::int64_t dim) {
+  ops::check_index("take_along_dim", x, given);
+  ops::check_rank("take_along_dim", "an index", given, x);
   const int d = wrap_dim("take_along_dim", dim, x.dim());
+  const Tensor index = ops::from_the_end(given, x.dim() == 0 ? 1 : x.shape()[d]);
   if (x.dim() == 0) return ops::gathered("take_along_dim", x, 0, index);
   Shape of_x = x.shape(), of_index = index.shape();
   of_x[d] = of_index[d] = 1;

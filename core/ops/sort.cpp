@@ -36,8 +36,9 @@ ValuesIndices first_of_rows(const char* op, const Tensor& a, std::int64_t k, boo
 /// The same along any dim, which is moved to the end and back.
 ValuesIndices first_of(const char* op, const Tensor& x, std::int64_t k, int d, bool descending) {
   if (x.dim() == 0) {
-    const ValuesIndices y = first_of_rows(op, x.reshape({1}), k, descending);
-    return k == 0 ? y : ValuesIndices{y.values.reshape({}), y.indices.reshape({})};
+    // also for k = 0, as in PyTorch: a scalar gives a scalar
+    const ValuesIndices y = first_of_rows(op, x.reshape({1}), 1, descending);
+    return {y.values.reshape({}), y.indices.reshape({})};
   }
   if (d == x.dim() - 1) return first_of_rows(op, x, k, descending);
   const ValuesIndices y = first_of_rows(op, x.transpose(d, -1), k, descending);

@@ -84,9 +84,10 @@ std::vector<Tensor> dsplit(const Tensor& x, std::int64_t sections) {
 }
 
 Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
-  if (x.dim() == 0 && source.dim() == 0) {
+  if (x.dim() == 0) {
     const int d = wrap_dim("index_copy", dim, 0);
-    return index_copy(x.reshape({1}), d, index, source.reshape({1})).reshape({});
+    const Tensor slices = source.dim() == 0 ? source.reshape({1}) : source;
+    return index_copy(x.reshape({1}), d, index, slices).reshape({});
   }
   const std::int64_t d = dim_of("index_copy", x, dim);
   if (index.dim() > 1)

@@ -20,6 +20,9 @@ TEST_CASE("compare: allclose is |a - b| <= atol + rtol |b|", "[compare]") {
   CHECK((allclose(a.expand({3, 2}), a) && allclose(zeros({1}), zeros({2, 1}))));
   CHECK((allclose(arange(3).reshape({3, 1}), arange(3), 0, 2) && allclose(zeros({0}), ones({1}))));
   CHECK_FALSE((allclose(a, ones({})) || allclose(arange(3).reshape({3, 1}), arange(3), 0, 1)));
+  // infinity times 0 is NaN: only equal numbers are close
+  CHECK((allclose(tensor({0, 5}), tensor({0, 4}), kInf) && allclose(zeros({1}), zeros({1}), kInf)));
+  CHECK_FALSE((allclose(tensor({1}), tensor({0}), kInf) || allclose(ones({1}), zeros({1}), kInf)));
   CHECK_THROWS_TEXT(ShapeError, "allclose: ", (void)allclose(zeros({2}), zeros({3})));
   CHECK((allclose(a.expand({3, 2}), a.expand({3, 2}).clone()) && allclose(arange(3), arange(3))));
 }

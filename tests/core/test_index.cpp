@@ -176,6 +176,9 @@ TEST_CASE("index: a scalar is a vector of one element", "[index][gradients]") {
   const Tensor filled = x.index_fill(0, at, 2), copied = x.index_copy(-1, at, tensor(3.0));
   CHECK((filled.dim() == 0 && filled.item<int>() == 2));
   CHECK((copied.dim() == 0 && copied.item<int>() == 3));
+  CHECK(x.index_copy(0, at, tensor({7.0})).item<int>() == 7);
+  CHECK(x.index_copy(0, at.slice(0, 0, 0), zeros({0})).item<int>() == 5);
+  CHECK_THROWS_AS(x.index_copy(0, at, tensor({{7.0}})), ShapeError);
   CHECK(tensor(5.0).index_fill_(0, at, 2).item<int>() == 2);
   CHECK_THROWS_AS(x.index_fill(1, at, 2), IndexError);
   CHECK_THROWS_AS(x.index_copy(1, at, tensor(3.0)), IndexError);

@@ -70,9 +70,12 @@ TEST_CASE("sort: the gradient goes to the elements that were chosen, and only th
   check_lists({{chosen(max(x, 1)), {1, 0, 0, 0, 0, 1}},
                {chosen(min(x, 1)), {0, 1, 0, 1, 0, 0}},
                {chosen(topk(x, 2)), {1, 0, 1, 1, 0, 1}},
-               {sort(tensor(1.5)).values, {1.5}}});
+               {sort(tensor(1.5)).values, {1.5}},
+               {topk(tensor(1.5), 0).values, {1.5}}});
   CHECK_FALSE(sort(x).indices.requires_grad());
-  check_shapes({{topk(x, 0).values, {2, 0}}, {sort(zeros({0, 3}), 0).values, {0, 3}}});
+  check_shapes({{topk(x, 0).values, {2, 0}},
+                {topk(tensor(1.5), 0).indices, {}},
+                {sort(zeros({0, 3}), 0).values, {0, 3}}});
 }
 
 // A program with limited memory: the results fit, the kernel's workspace does not.

@@ -55,8 +55,8 @@ namespace braid {
 [[nodiscard]] Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index,
                                const Tensor& source, const Scalar& alpha = 1);
 
-/// gather, where x and index broadcast against each other except in dim. With the indices of
-/// argsort it sorts.
+/// gather, where x and index broadcast against each other except in dim. Negative indices count
+/// from the end. With the indices of argsort it sorts.
 ///
 /// Throws    as gather
 ///

@@ -54,7 +54,7 @@ struct ValuesIndices : std::tuple<Tensor, Tensor> {
 /// first are chosen (PyTorch leaves this open). `sorted` has no effect: the result is always
 /// sorted.
 ///
-/// Shapes    as x, with k elements in dim; a scalar gives a scalar
+/// Shapes    as x, with k elements in dim; a scalar gives a scalar, with k = 0 too
 /// Types     all; values have x's dtype, indices are int64
 /// Gradient  of values: dy, written to where the elements came from
 /// Throws    IndexError for an invalid dim; ArgumentError unless 0 <= k <= the dim's size
