@@ -19,6 +19,12 @@ void check_numbers(const char* op, const Tensor& a, const Tensor& b) {
     throw DTypeError(str(op, ": expected numbers, got bool"));
 }
 
+/// The same for a tensor and a number. A bool tensor with a number that is no bool is converted.
+const Tensor& numbers_with(const char* op, const Tensor& a, const Scalar& b) {
+  if (a.dtype() == DType::bool_ && promote(a.dtype(), b) != DType::bool_) return a;
+  return ops::numbers(op, a);
+}
+
 /// Computes a op b. da and db return the gradients before these are summed over broadcast dims:
 /// da(dy, a, b), or da(dy) if it needs no operands, which are saved only where a gradient does.
 template <class A, class B>
@@ -64,7 +70,11 @@ Tensor pow(const Tensor& a, const Tensor& b) {
   check_numbers("pow", a, b);
   return of_two(
       "pow", BinaryOp::pow, p,
-      [](T dy, T x, T e) { return zero_where(eq(e, 0), dy * e * pow(x, sub(e, 1))); },
+      [](T dy, T x, T e) {
+        // x^-1 where e is 0 would be infinite at x = 0, and the gradient of this gradient NaN
+        const Tensor none = eq(e, 0);
+        return zero_where(none, dy * e * pow(x, sub(where(none, 1.0, e), 1)));
+      },
       [](T dy, T x, T e) {
         return zero_where(logical_and(eq(x, 0), ge(e, 0)), dy * pow(x, e) * log(x));
       });
@@ -108,7 +118,7 @@ Tensor fmod(const Tensor& a, const Tensor& b) {
                 [](T dy, T x, T m) { return neg(dy * trunc(x / m)); });
 }
 Tensor fmod(const Tensor& a, const Scalar& b) {
-  return with_number("fmod", BinaryOp::fmod, ops::numbers("fmod", a), b);
+  return with_number("fmod", BinaryOp::fmod, numbers_with("fmod", a, b), b);
 }
 
 Tensor remainder(const Tensor& a, const Tensor& b) {
@@ -118,10 +128,10 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
                 [](T dy, T x, T m) { return neg(dy * floor_divide(x, m)); });
 }
 Tensor remainder(const Tensor& a, const Scalar& b) {
-  return with_number("remainder", BinaryOp::remainder, ops::numbers("remainder", a), b);
+  return with_number("remainder", BinaryOp::remainder, numbers_with("remainder", a, b), b);
 }
 Tensor remainder(const Scalar& a, const Tensor& b) {
-  const Tensor x = ops::for_scalar(ops::numbers("remainder", b), a);
+  const Tensor x = ops::for_scalar(numbers_with("remainder", b, a), a);
   return remainder(ops::filled({}, a, x.dtype(), x.device()), x);
 }
 
@@ -132,7 +142,7 @@ Tensor floor_divide(const Tensor& a, const Tensor& b) {
   return of_two("floor_divide", BinaryOp::floor_divide, p, zero, zero);
 }
 Tensor floor_divide(const Tensor& a, const Scalar& b) {
-  return with_number("floor_divide", BinaryOp::floor_divide, ops::numbers("floor_divide", a), b,
+  return with_number("floor_divide", BinaryOp::floor_divide, numbers_with("floor_divide", a, b), b,
                      true);
 }
 

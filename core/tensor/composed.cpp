@@ -20,6 +20,15 @@
 #include "ops/map.hpp"
 
 namespace braid {
+namespace {
+
+/// The number as a tensor of the result's dtype, so that it does not wrap around in that of t.
+Tensor number_for(const Tensor& t, const Scalar& number) {
+  const DType dtype = is_floating(t.dtype()) ? t.dtype() : DType::float32;
+  return full({}, number, {.device = t.device()}).to(dtype);
+}
+
+}  // namespace
 
 Tensor positive(const Tensor& x) {
   if (x.dtype() == DType::bool_) throw DTypeError("positive: expected numbers, got bool");
@@ -27,7 +36,7 @@ Tensor positive(const Tensor& x) {
 }
 Tensor deg2rad(const Tensor& x) { return x * (M_PI / 180); }
 Tensor rad2deg(const Tensor& x) { return x * (180 / M_PI); }
-Tensor sgn(const Tensor& x) { return sign(x); }
+Tensor sgn(const Tensor& x) { return x.dtype() == DType::bool_ ? x.clone() : sign(x); }
 Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha) { return sub(b, a, alpha); }
 Tensor float_power(const Tensor& x, const Tensor& exponent) {
   return pow(x.to(DType::float64), exponent);
@@ -35,12 +44,8 @@ Tensor float_power(const Tensor& x, const Tensor& exponent) {
 Tensor float_power(const Tensor& x, const Scalar& exponent) {
   return pow(x.to(DType::float64), exponent.to_double());
 }
-Tensor xlogy(const Tensor& x, const Scalar& y) {
-  return xlogy(x, full({}, y, {.device = x.device()}).to(promote(x.dtype(), y)));
-}
-Tensor xlogy(const Scalar& x, const Tensor& y) {
-  return xlogy(full({}, x, {.device = y.device()}).to(promote(y.dtype(), x)), y);
-}
+Tensor xlogy(const Tensor& x, const Scalar& y) { return xlogy(x, number_for(x, y)); }
+Tensor xlogy(const Scalar& x, const Tensor& y) { return xlogy(number_for(y, x), y); }
 Tensor isposinf(const Tensor& x) { return isinf(x) & (x > 0); }
 Tensor isneginf(const Tensor& x) { return isinf(x) & (x < 0); }
 Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf,
@@ -62,7 +67,10 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf,
 }
 Tensor round(const Tensor& x, std::int64_t decimals) {
   const double scale = std::pow(10.0, static_cast<double>(decimals < 0 ? -decimals : decimals));
-  return decimals < 0 ? round(x / scale) * scale : round(x * scale) / scale;
+  return ops::rounded_once(x.dtype(), [&](DType as) {
+    const Tensor z = x.to(as);
+    return decimals < 0 ? round(z / scale) * scale : round(z * scale) / scale;
+  });
 }
 Tensor glu(const Tensor& x, std::int64_t dim) {
   const std::vector<Tensor> halves = split(x, {x.size(dim) / 2, x.size(dim) / 2}, dim);

@@ -26,13 +26,38 @@ namespace braid {
 namespace {
 DType common_type(const Tensor& a, const Tensor& b) { return promote(a.dtype(), b.dtype()); }
 DType common_type(const Tensor& a, const Scalar& b) { return promote(a.dtype(), b); }
+/// Records y, a step function of the operands. Its gradient is 0 everywhere, also where that of
+/// the quotient is infinite.
+Tensor recorded_step(const Tensor& y, const Tensor& a, const Tensor& b) {
+  if (!needs_grad({a, b})) return y;
+  const auto zeros_of = [](const Tensor& t) {  // without keeping t's memory
+    return [shape = t.shape(), dtype = t.dtype(), device = t.device()] {
+      return zeros(shape, {.device = device, .dtype = dtype});
+    };
+  };
+  return record("div", {a, b}, y,
+                [of_a = zeros_of(a), of_b = zeros_of(b.defined() ? b : a)](const Tensor&,
+                                                                           Needs needs) -> Grads {
+                  return {needs[0] ? of_a() : Tensor(), needs[1] ? of_b() : Tensor()};
+                });
+}
+Tensor recorded_step(const Tensor& y, const Tensor& a, const Scalar&) {
+  return recorded_step(y, a, Tensor());
+}
 template <class B> Tensor divided(const Tensor& a, const B& b, std::string_view rounding_mode) {
   if (rounding_mode == "floor") return floor_divide(a, b);
   if (rounding_mode != "trunc")
     throw ArgumentError(
         str("div: expected the rounding mode \"floor\" or \"trunc\", got \"", rounding_mode, '"'));
   const DType dtype = common_type(a, b);
-  if (is_floating(dtype)) return trunc(a / b);
+  if (is_floating(dtype)) {
+    Tensor y;
+    {
+      const NoGrad guard;
+      y = trunc(a / b);
+    }
+    return recorded_step(y, a, b);
+  }
   const Tensor x = a.to(dtype);
   return floor_divide(x - fmod(x, b), b);
 }

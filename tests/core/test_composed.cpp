@@ -40,8 +40,16 @@ TEST_CASE("composed: elementwise", "[composed]") {
   check_whole({{div(tensor({-7, 7, -8}), tensor({2, -2, 2}), "trunc"), {-3, -3, -4}},
                {div(tensor({-7, 7}), 2, "floor"), {-4, 3}},
                {div(tensor({true, false}), tensor({1, 2}), "trunc"), {1, 0}},
-               {div(tensor({true, false}), 2, "trunc"), {0, 0}}});
-  check_bools({{isposinf(special), {false, true, false, false}},
+               {div(tensor({true, false}), 2, "trunc"), {0, 0}},
+               {div(tensor({true, false}), 2, "floor"), {0, 0}},
+               {floor_divide(tensor({true, false}), 1), {1, 0}},
+               {fmod(tensor({true, false}), 2), {1, 0}},
+               {remainder(3, tensor({true, true})), {0, 0}}});
+  check_lists({{remainder(tensor({true, false}), 0.75), {0.25, 0}}});
+  CHECK_THROWS_TEXT(DTypeError, "floor_divide: expected numbers, got bool",
+                    (void)floor_divide(tensor({true}), true));
+  check_bools({{sgn(tensor({true, false})), {true, false}},
+               {isposinf(special), {false, true, false, false}},
                {isneginf(special), {false, false, true, false}},
                {isclose(special, special), {false, true, true, true}},
                {isclose(special, special, 0, 0, true), {true, true, true, true}},
@@ -306,6 +314,8 @@ TEST_CASE("parts: split, replaced, turned", "[composed]") {
                {slice_scatter(m, tensor({{7, 8}, {9, 0}}), 1, {}, {}, 2), {7, 2, 8, 9, 5, 0}},
                {diagonal_scatter(m, tensor({7, 8})), {7, 2, 3, 4, 8, 6}},
                {m.take_along_dim(tensor({5, 0})), {6, 1}},
+               {m.take_along_dim(tensor({-1, 0})), {6, 1}},
+               {m.take_along_dim(tensor({{-1, 0, -3}}), 1), {3, 1, 1, 6, 4, 4}},
                {m.rot90(), {3, 6, 2, 5, 1, 4}},
                {rot90(m, 2), {6, 5, 4, 3, 2, 1}},
                {rot90(m, -1), {4, 1, 5, 2, 6, 3}},
@@ -326,6 +336,8 @@ TEST_CASE("parts: split, replaced, turned", "[composed]") {
   CHECK(
       gradient_at([](T x) { return index_copy(x, 0, argsort(x.slice(0, 0, 1)), x.slice(0, 1, 2)); },
                   {1, 5, 9}) == List{0, 2, 1});
+  CHECK(gradient_at([](T x) { return take_along_dim(x, tensor({-1, 1, -1}), 0); }, {1, 5, 9}) ==
+        List{0, 1, 2});
   CHECK(gradient_at([](T x) { return rot90(x.reshape({1, 3})) * x.reshape({3, 1}); }, {1, 5, 9}) ==
         List{18, 10, 2});
   CHECK_THROWS_TEXT(ArgumentError, "tensor_split: expected sections >= 1, got 0",

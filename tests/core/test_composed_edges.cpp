@@ -43,7 +43,12 @@ TEST_CASE("composed: functions of two tensors", "[composed]") {
                {ldexp(tensor({0x1p-100}), tensor({200})), {0x1p100}},
                {ldexp(tensor({3}), tensor({2})), {12}},
                {div(tensor({7.5}), tensor({2}), "trunc"), {3}},
-               {div(tensor({7}), 2.5, "trunc"), {2}}});
+               {div(tensor({7}), 2.5, "trunc"), {2}},
+               {round(tensor({10000.0, 250.5}).to(kFloat16), 1), {10000, 250.5}},
+               {round(tensor({65504.0}).to(kFloat16), -2), {65504}}});
+  // the number does not wrap around in the tensor's dtype
+  check_near(xlogy(bytes(2), 300), {11.4075649493});
+  check_near(xlogy(300, bytes(2)), {207.9441541680});
   CHECK(std::isnan(list(hypot(tensor({kNan}), tensor({1.0})))[0]));
   CHECK(ldexp(tensor({1.0}).to(kFloat16), tensor({2})).dtype() == kFloat16);
   CHECK(ldexp(tensor({1.0}).to(kBFloat16), tensor({2})).dtype() == kBFloat16);

@@ -150,6 +150,10 @@ TEST_CASE("ops: a type that no case of an op has is refused by name", "[ops][err
   for (const OpCase& c : op_cases())
     for (const DType t : all_dtypes()) {
       if (types[c.op].count(t) != 0) continue;
+      // a bool with a number is promoted: test_promotion.cpp
+      if (t == DType::bool_ && c.variant.find("number") != std::string::npos &&
+          (c.op == "fmod" || c.op == "remainder" || c.op == "floor_divide"))
+        continue;
       const std::vector<Tensor> inputs = inputs_of(c, t, dense(c), here());
       INFO(c.name() << ", " << t);
       CHECK(thrown<DTypeError>(c.op + ": expected ", [&] { c.call(inputs); }) == "");

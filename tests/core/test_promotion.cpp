@@ -57,6 +57,11 @@ TEST_CASE("promotion: every pair of dtypes, and every dtype beside numbers, is P
       CHECK((x * number).dtype() == row.result);
       CHECK(where(eq(x, x), x, number).dtype() == row.result);
       CHECK(where(eq(x, x), number, x).dtype() == row.result);
+      if (a == DType::bool_ && number.to_double() != 0) {
+        CHECK(fmod(x, number).dtype() == row.result);
+        CHECK(remainder(x, number).dtype() == row.result);
+        CHECK(floor_divide(x, number).dtype() == row.result);
+      }
       if (a != DType::bool_ && !std::isinf(number.to_double()))
         CHECK(clamp(x, number).dtype() == row.result);
     }

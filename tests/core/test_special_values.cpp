@@ -17,6 +17,9 @@ TEST_CASE("special values: subgradients at kinks, and a NaN's gradient", "[speci
            {"relu", relu, steps, {0, 0, 1}},
            {"sign", sign, steps, {0, 0, 0}},
            {"floor", [](T x) { return floor(mul(x, 2)); }, {0.3, 1.7}, {0, 0}},
+           {"div down", [](T x) { return div(x, tensor({0.0, 2.0}), "trunc"); }, {7, kInf}, {0, 0}},
+           {"div down", [](T x) { return div(tensor({7.0, kInf}), x, "trunc"); }, {0, 2}, {0, 0}},
+           {"div down", [](T x) { return div(x, 0.0, "trunc"); }, {7, 0}, {0, 0}},
            // Equal values share the gradient. A NaN counts as not clamped, and as the largest and
            // smallest.
            {"max", [](T x) { return max(x); }, {3, 1, 3, 3, 0, 3}, {0.25, 0, 0.25, 0.25, 0, 0.25}},
@@ -61,6 +64,10 @@ TEST_CASE("special values: subgradients at kinks, and a NaN's gradient", "[speci
   }
   CHECK(gradient_at([](T x) { return amax(x.reshape({2, 3}), {1}); }, {3, 1, 3, 2, 2, 2}).at(3) ==
         Approx(1.0 / 3));
+  // The second gradient of a power of 0 is 0, also at 0.
+  const Tensor base = tensor({2.0, 0.0, 3.0}).requires_grad_(), e = tensor({0, 0, 2}).to(kUInt8);
+  const Tensor first = pulled(pow(base, e), {base}, ones({3}), true)[0];
+  check_lists({{first, {0, 0, 6}}, {pulled(first, {base}, ones({3}))[0], {0, 0, 2}}});
   // Two equal operands each receive half.
   const Tensor a = tensor({1.0, 2.0, 5.0}).requires_grad_(),
                b = tensor({1.0, 3.0, 4.0}).requires_grad_();

@@ -76,7 +76,7 @@ namespace braid {
 /// a - b trunc(a / b), exact, with the sign of a.
 ///
 /// Gradient  1 and -trunc(a / b)
-/// Throws    ArgumentError for an integer divisor of 0, DTypeError for bool
+/// Throws    ArgumentError for an integer divisor of 0; DTypeError for bool with bool
 [[nodiscard]] Tensor fmod(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor fmod(const Tensor& a, const Scalar& b);
 /// a - b floor(a / b), with the sign of b, as Python's %. The operator % is the same.

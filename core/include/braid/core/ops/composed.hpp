@@ -14,6 +14,7 @@ namespace braid {
 // ---- elementwise
 [[nodiscard]] Tensor deg2rad(const Tensor& x);
 [[nodiscard]] Tensor rad2deg(const Tensor& x);
+/// sign; a bool is its own sign.
 [[nodiscard]] Tensor sgn(const Tensor& x);
 /// b - alpha a.
 [[nodiscard]] Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
