@@ -371,7 +371,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   const Tensor out = attention_of_heads(h, wide_mask, s);
   if (leads.q.rank() == 2) return out;
   scores[scores.rank() - 1] = v.shape().back();
-  return out.reshape(scores);
+  return own_result(out.reshape(scores));
 }
 
 Tensor packed_attention(const Tensor& packed, const Tensor& mask, double dropout_p, bool is_causal,

@@ -15,6 +15,15 @@ inline void check_device(const char* op, const Tensor& a, const Tensor& b) {
     throw DeviceError(
         str(op, ": expected tensors on one device, got ", a.device(), " and ", b.device()));
 }
+/// Returns the device on which an elementwise op of these tensors runs: that of the first one
+/// that is not a CPU tensor without dims, or of the first one if all are; see beside().
+[[nodiscard]] Device common_device(std::initializer_list<const Tensor*> tensors);
+/// Returns t, or its copy on `device` if t has no dims and is on the CPU, but the device is of
+/// another type: PyTorch accepts such an operand as a number. Recorded. Throws DeviceError for any
+/// other tensor of another device.
+[[nodiscard]] Tensor beside(const char* op, const Tensor& t, Device device);
+/// Throws as beside() does.
+void check_beside(const char* op, const Tensor& t, Device device);
 inline void check_dtype(const char* op, const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype())
     throw DTypeError(str(op, ": expected one dtype, got ", a.dtype(), " and ", b.dtype()));
@@ -122,6 +131,11 @@ void copy_values(const Tensor& dst, const Tensor& src);
 /// elsewhere. This is the gradient of every slicing view. Recorded; its gradient is that view.
 [[nodiscard]] Tensor embed(const char* op, const Tensor& dy, const Shape& base,
                            const Shape& strides, std::int64_t offset);
+
+/// Returns y, a view of memory that its op has made, as the op's result: no view, with its graph.
+[[nodiscard]] Tensor own_result(Tensor y) noexcept;
+/// Returns y, which consists of views of x or of copies, as contiguous memory of its own. Recorded.
+[[nodiscard]] Tensor own_copy(const Tensor& y, const Tensor& x);
 
 /// dx = y <= 0 ? 0 : dy, so that the gradient is dy where y is NaN. Recorded.
 [[nodiscard]] Tensor relu_backward(const Tensor& y, const Tensor& dy);

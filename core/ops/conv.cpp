@@ -300,7 +300,7 @@ Tensor as_images(const char* op, const Tensor& x, const Tensor& weight, const Te
   if (spatial == 1) call.x = call.x.unsqueeze(2), call.weight = weight.unsqueeze(2);
   Tensor y = f(call);
   if (spatial == 1) y = y.squeeze(2);
-  return alone ? y.squeeze(0) : y;
+  return ops::own_result(alone ? y.squeeze(0) : y);
 }
 
 }  // namespace

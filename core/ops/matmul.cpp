@@ -307,7 +307,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   }
   if (b.dim() == 1) c = c.squeeze(-1);
   if (a.dim() == 1) c = c.squeeze(b.dim() == 1 ? -1 : -2);
-  return c;
+  return ops::own_result(c);
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
@@ -386,7 +386,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const IntList& dims_a, const 
   const Tensor product =
       matmul(x.permute(joined(left, of_a.dims)).reshape({rows.numel(), inner}),
              y.permute(joined(of_b.dims, right)).reshape({inner, columns.numel()}));
-  return product.reshape(joined(rows, columns));
+  return ops::own_result(product.reshape(joined(rows, columns)));
 }
 
 Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t dims) {

@@ -193,11 +193,11 @@ template <class F> Tensor as_images(const Tensor& x, int spatial, F f) {
   if (spatial == 1) images = images.unsqueeze(2);
   Tensor y = f(images);
   if (spatial == 1) y = y.squeeze(2);
-  return alone ? y.squeeze(0) : y;
+  return ops::own_result(alone ? y.squeeze(0) : y);
 }
 Tensor back(Tensor y, const Tensor& x, int spatial) {
   if (spatial == 1) y = y.squeeze(2);
-  return x.dim() == spatial + 1 ? y.squeeze(0) : y;
+  return ops::own_result(x.dim() == spatial + 1 ? y.squeeze(0) : y);
 }
 
 struct Window {

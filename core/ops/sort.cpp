@@ -33,16 +33,20 @@ ValuesIndices first_of_rows(const char* op, const Tensor& a, std::int64_t k, boo
   return y;
 }
 
+ValuesIndices own(const Tensor& values, const Tensor& indices) {
+  return {ops::own_result(values), ops::own_result(indices)};
+}
+
 /// The same along any dim, which is moved to the end and back.
 ValuesIndices first_of(const char* op, const Tensor& x, std::int64_t k, int d, bool descending) {
   if (x.dim() == 0) {
     // also for k = 0, as in PyTorch: a scalar gives a scalar
     const ValuesIndices y = first_of_rows(op, x.reshape({1}), 1, descending);
-    return {y.values.reshape({}), y.indices.reshape({})};
+    return own(y.values.reshape({}), y.indices.reshape({}));
   }
   if (d == x.dim() - 1) return first_of_rows(op, x, k, descending);
   const ValuesIndices y = first_of_rows(op, x.transpose(d, -1), k, descending);
-  return {y.values.transpose(d, -1), y.indices.transpose(d, -1)};
+  return own(y.values.transpose(d, -1), y.indices.transpose(d, -1));
 }
 
 std::int64_t size_of_dim(const Tensor& x, int d) { return x.dim() == 0 ? 1 : x.shape()[d]; }
@@ -52,7 +56,7 @@ ValuesIndices chosen(const char* op, const Tensor& x, std::int64_t dim, bool kee
                      const Tensor& index) {
   const Tensor values = ops::gathered(op, x, dim, index);
   if (keepdim || x.dim() == 0) return {values, index};
-  return {values.squeeze(dim), index.squeeze(dim)};
+  return own(values.squeeze(dim), index.squeeze(dim));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ Tensor without_zeros(const Tensor& y) { return where(eq(y, 0), one_like(y), y); 
 template <class F>
 Tensor finished(const char* op, const Tensor& x, const Tensor& wide, const ops::ReducedDims& plan,
                 bool keepdim, F of) {
-  Tensor y = wide.reshape(keepdim ? plan.kept_dims : plan.kept).to(x.dtype());
+  Tensor y = ops::own_result(wide.reshape(keepdim ? plan.kept_dims : plan.kept).to(x.dtype()));
   if (!needs_grad({x})) return y;
   constexpr bool takes_y = std::is_invocable_v<F, const Tensor&, const Tensor&, const Tensor&>;
   return record(op, {x}, y,

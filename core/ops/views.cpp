@@ -21,6 +21,16 @@ Tensor dense_view(const char* op, const Tensor& x, const Shape& shape, const Sha
   });
 }
 
+Tensor own_result(Tensor y) noexcept {
+  braid::detail::be_no_view(y);
+  return y;
+}
+
+Tensor own_copy(const Tensor& y, const Tensor& x) {
+  if (!y.is_contiguous()) return y.contiguous();
+  return y.storage() == x.storage() ? y.clone() : own_result(y);
+}
+
 Tensor embed(const char* op, const Tensor& dy, const Shape& base, const Shape& strides,
              std::int64_t offset) {
   Tensor dx = filled(base, 0, dy.dtype(), dy.device());
@@ -136,7 +146,7 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
 }
 Tensor Tensor::operator[](std::int64_t index) const { return select(0, index); }
 Tensor Tensor::operator[](const Tensor& index) const {
-  if (index.dtype() != DType::int64) return this->index({index});
+  if (index.dtype() != DType::int64 || index.device() != device()) return this->index({index});
   Shape result = index.shape();
   for (int i = 1; i < dim(); ++i) result.push_back(shape()[i]);
   Tensor y = ops::index_rows(*this, index.reshape({-1})).reshape(result);

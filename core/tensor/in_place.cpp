@@ -7,6 +7,7 @@
 #include <braid/core/ops/shape.hpp>
 #include <braid/core/random.hpp>
 
+#include "autograd/view_history.hpp"
 #include "ops/common.hpp"
 
 namespace braid {
@@ -18,6 +19,18 @@ template <class F> const Tensor& overwrite(const char* op, const Tensor& t, F ma
   return t.copy_(make(FactoryOptions{.device = t.device(), .dtype = t.dtype()}));
 }
 
+/// True for a view. Where nothing else holds the base, and t has all its elements, as the result of
+/// an op whose last step was a reshape, t takes its place: it is no view any more.
+bool is_view(const Tensor& t) {
+  TensorImpl& impl = *t.id();
+  if (impl.view_kind == ViewKind::view && detail::follows_base(impl) &&
+      impl.numel == impl.base->numel && impl.base->references() == 1) {
+    detail::settle_history(impl);
+    detail::be_no_view(t);
+  }
+  return impl.view_kind != ViewKind::none;
+}
+
 /// Gives t the shape and strides of f(t), which is a view of all of t.
 template <class F> const Tensor& rearrange(const char* op, const Tensor& t, F f) {
   TensorImpl& impl = detail::defined(t.impl());
@@ -25,7 +38,7 @@ template <class F> const Tensor& rearrange(const char* op, const Tensor& t, F f)
   if (const auto* const capture = detail::StepCapture::current();
       capture != nullptr && !capture->has_made(*t.storage()))
     detail::StepCapture::refuse(op, "a tensor that the captured step makes, got one from before");
-  if (impl.view_kind != ViewKind::none && grad_enabled() && impl.grad_fn)
+  if (grad_enabled() && t.requires_grad() && is_view(t))
     throw AutogradError(
         str(op, ": expected a tensor that is no view where gradients are recorded, got one"));
   if (impl.grad_fn && !grad_enabled())
@@ -125,7 +138,7 @@ BRAID_IN_PLACE(fill_diagonal_, (const Scalar& value), (value), {
 
 const Tensor& Tensor::detach_() const {
   TensorImpl& impl = detail::defined(impl_);
-  if (impl.view_kind != ViewKind::none)
+  if (is_view(*this))
     throw AutogradError("detach_: expected a tensor that is no view, got one; use detach()");
   impl.grad_fn = {};
   impl.requires_grad = false;

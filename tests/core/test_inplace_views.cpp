@@ -259,6 +259,50 @@ TEST_CASE("in place through views: a view of a view whose base got other memory"
   }
 }
 
+TEST_CASE("in place through views: the result of an op is no view", "[inplace][gradients]") {
+  const Tensor w = w_leaf(), u = u_leaf(), image = w.reshape({1, 2, 3}),
+               weight = ones({1, 2, 2}, {.dtype = DType::float64}), q = w.to(DType::float32);
+  const auto results = [&]() -> std::vector<Tensor> {
+    return {var(w, 0), std::get<1>(std_mean(w, {0})), var_mean(w, {0}).mean, var_mean(w, {0}).var,
+            matmul(w, u), mv(w, u), dot(w[0], u), matmul(u, w.t()), max(w, 0).values,
+            min(w, 1).values, sort(w, 0).values, topk(w, 1, 0).values, tensordot(w, w, 2),
+            conv1d(image, weight), conv1d(image[0], weight), avg_pool1d(image, 2),
+            max_pool1d(image, 2), einsum("ij,j->i", {w, u}), einsum("ij,kj->ki", {w, w}),
+            // these save their result, so a change of it is an error in backward, as in PyTorch
+            std::get<0>(std_mean(w, {0})), logsumexp(w, 0), logsumexp(image, 1), norm(w, 2, {0}),
+            norm(w, 3, {0}), linalg_norm(w, 1, {0}), pairwise_distance(w, w * 2), softmax(w, 0),
+            scaled_dot_product_attention(q, q, q)};
+  };
+  const std::size_t count = results().size(), saved = 9;
+  const auto first = [](Tensor t) {
+    while (t.dim() > 0) t = t.select(0, 0);
+    return t;
+  };
+  const auto gradient = [&](T y) { return list(grad(y.sum(), {w})[0]); };
+  for (std::size_t i = 0; i < count; ++i) {
+    INFO("result " << i);
+    const Tensor detached = results()[i];
+    detached.detach_();
+    CHECK_FALSE(detached.requires_grad());
+    // a change of a part of it keeps the gradient of the rest
+    const Tensor y = results()[i], z = results()[i], more = results()[i],
+                 kept = on_device::ones(y.shape(), {.dtype = y.dtype()});
+    first(kept).zero_();
+    const List expected = gradient(y * kept);
+    first(z).fill_(1);
+    more.unsqueeze_(0);
+    more.squeeze_(0);
+    CHECK(more.requires_grad());
+    if (i + saved >= count) {
+      CHECK_THROWS_TEXT(AutogradError, "got it changed in place", gradient(z));
+    } else {
+      CHECK(gradient(z) == expected);
+      CHECK(gradient(more * kept) == expected);
+    }
+  }
+  CHECK_NOTHROW(max(w, 0).indices.detach_());
+}
+
 TEST_CASE("in place through views: a view that becomes a leaf does not hold its base",
           "[inplace]") {
   const std::size_t before = memory_stats(here()).in_use;

@@ -100,6 +100,22 @@ TEST_CASE("rnn: two layers are cells, step by step", "[nn][rnn]") {
   }
 }
 
+TEST_CASE("rnn: the state of a cell is no view, for one sequence too", "[nn][rnn]") {
+  const nn::LSTMCell lstm = home(nn::LSTMCell(3, 4));
+  const nn::GRUCell gru = home(nn::GRUCell(3, 4));
+  const nn::RNNCell rnn = home(nn::RNNCell(3, 4));
+  for (const Tensor& x : {random_tensor({2, 3}), random_tensor({3})})
+    for (const bool detach : {true, false}) {
+      const nn::LSTMState s = lstm(x);
+      for (const Tensor& t : {s.h, s.c, gru(x), rnn(x)}) {
+        REQUIRE(t.requires_grad());
+        if (detach) t.detach_();
+        else t.unsqueeze_(0).squeeze_(0);
+        CHECK(t.requires_grad() != detach);
+      }
+    }
+}
+
 TEST_CASE("rnn: both directions, batch first, one sequence", "[nn][rnn]") {
   const nn::LSTM both = home(nn::LSTM(3, 4, {.bidirectional = true})), forth = home(nn::LSTM(3, 4)),
                  back = home(nn::LSTM(3, 4));
