@@ -64,7 +64,7 @@ Tensor diagonal(const Tensor& x, std::int64_t offset, std::int64_t a, std::int64
 }
 
 Tensor diag(const Tensor& x, std::int64_t offset) {
-  if (x.dim() == 2) return diagonal(x, offset);
+  if (x.dim() == 2) return ops::own_copy(diagonal(x, offset), x);
   if (x.dim() != 1) throw ShapeError(str("diag: expected a vector or a matrix, got ", x.shape()));
   std::int64_t apart = offset, n = 0, all = 0;
   if ((offset < 0 && __builtin_sub_overflow(std::int64_t{0}, offset, &apart)) ||

@@ -92,14 +92,13 @@ Tensor repeat(const Tensor& x, const IntList& times) {
     if (n < 0) throw ArgumentError(str("repeat: expected numbers >= 0, got ", times));
     if (n != 1) y = repeated(y, d, n, false);
   }
-  return y.storage() == x.storage() ? y.clone() : y;  // always a copy, as in PyTorch
+  return ops::own_copy(y, x);
 }
 
 Tensor repeat_interleave(const Tensor& x, std::int64_t times, std::optional<std::int64_t> dim) {
   const int d = wrap_dim("repeat_interleave", dim.value_or(0), dim ? x.dim() : 1);
   if (times < 0) throw ArgumentError(str("repeat_interleave: expected times >= 0, got ", times));
-  const Tensor y = repeated(dim && x.dim() > 0 ? x : x.reshape({-1}), d, times, true);
-  return y.storage() == x.storage() ? y.clone() : y;
+  return ops::own_copy(repeated(dim && x.dim() > 0 ? x : x.reshape({-1}), d, times, true), x);
 }
 
 }  // namespace braid

@@ -153,9 +153,10 @@ Tensor pixel_shuffle(const Tensor& x, std::int64_t r) {
     throw ShapeError(
         str("pixel_shuffle: expected channels that ", r * r, " divides, got shape ", x.shape()));
   const std::int64_t out = c / (r * r);
-  return x.reshape({n, out, r, r, h, w})
-      .permute({0, 1, 4, 2, 5, 3})
-      .reshape(with_end(x, 3, {out, h * r, w * r}));
+  const Tensor y = x.reshape({n, out, r, r, h, w})
+                       .permute({0, 1, 4, 2, 5, 3})
+                       .reshape(with_end(x, 3, {out, h * r, w * r}));
+  return ops::own_copy(y, x);
 }
 Tensor pixel_unshuffle(const Tensor& x, std::int64_t r) {
   check_shuffle("pixel_unshuffle", x, 3, "downscale_factor", r);
@@ -163,9 +164,10 @@ Tensor pixel_unshuffle(const Tensor& x, std::int64_t r) {
   if (h % r != 0 || w % r != 0)
     throw ShapeError(str("pixel_unshuffle: expected a height and a width that ", r,
                          " divides, got shape ", x.shape()));
-  return x.reshape({n, c, h / r, r, w / r, r})
-      .permute({0, 1, 3, 5, 2, 4})
-      .reshape(with_end(x, 3, {c * r * r, h / r, w / r}));
+  const Tensor y = x.reshape({n, c, h / r, r, w / r, r})
+                       .permute({0, 1, 3, 5, 2, 4})
+                       .reshape(with_end(x, 3, {c * r * r, h / r, w / r}));
+  return ops::own_copy(y, x);
 }
 Tensor channel_shuffle(const Tensor& x, std::int64_t groups) {
   check_shuffle("channel_shuffle", x, 3, "groups", groups);
@@ -175,7 +177,8 @@ Tensor channel_shuffle(const Tensor& x, std::int64_t groups) {
         str("channel_shuffle: expected channels that ", groups, " divides, got shape ", x.shape()));
   std::int64_t rest = 1;
   for (int d = 2; d < x.dim(); ++d) rest *= x.shape()[d];
-  return x.reshape({x.size(0), groups, c / groups, rest}).transpose(1, 2).reshape(x.shape());
+  return ops::own_copy(
+      x.reshape({x.size(0), groups, c / groups, rest}).transpose(1, 2).reshape(x.shape()), x);
 }
 Tensor constant_pad_nd(const Tensor& x, const IntList& padding, const Scalar& value) {
   return pad(x, padding, PadMode::constant, value.to_double());

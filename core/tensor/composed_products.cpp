@@ -144,6 +144,7 @@ Tensor chain_matmul(std::span<const Tensor> matrices) {
     if (sizes.empty()) sizes.push_back(static_cast<double>(m.size(0)));
     sizes.push_back(static_cast<double>(m.size(1)));
   }
+  if (n == 1) return matrices[0].clone();
   // the fewest multiplications of each part, and where it is split
   std::vector<std::vector<double>> cost(n + 1, std::vector<double>(n + 1, 0));
   std::vector<std::vector<std::size_t>> cut(n + 1, std::vector<std::size_t>(n + 1, 0));

@@ -189,7 +189,7 @@ Tensor Tensor::H() const {
 
 Tensor Tensor::trace() const {
   if (dim() != 2) throw ShapeError(str("trace: expected a matrix, got ", shape()));
-  return braid::sum(braid::diag(*this));
+  return braid::sum(braid::diagonal(*this));
 }
 
 std::tuple<Tensor, Tensor> Tensor::aminmax(const std::optional<std::int64_t>& dim,

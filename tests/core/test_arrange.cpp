@@ -1,6 +1,8 @@
 // Functions that put tensors side by side, or their elements in another order, and other functions
 // in LibTorch's spelling.
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include <braid/core/ops/arrange.hpp>
 #include <braid/core/ops/special.hpp>
@@ -84,6 +86,35 @@ TEST_CASE("arrange: pixels and channels", "[arrange]") {
   CHECK(pixel_shuffle(x[0], r).shape() == Shape{c, h * r, w * r});
   CHECK(pixel_shuffle(zeros({0, 4, 1, 1}), 2).shape() == Shape{0, 1, 2, 2});
   check_lists({{channel_shuffle(counting({1, 6, 1}), 2), {0, 3, 1, 4, 2, 5}}});
+  // always memory of its own, as PyTorch's
+  const Tensor image = counting({1, 2, 3}), matrix = counting({2, 2});
+  for (const auto& [copy, of] : std::vector<std::pair<Tensor, Tensor>>{
+           {pixel_shuffle(image, 1), image},
+           {pixel_unshuffle(image, 1), image},
+           {channel_shuffle(image, 1), image},
+           {channel_shuffle(image, 2), image},
+           {pixel_shuffle(image.transpose(1, 2), 1), image},
+           {chain_matmul({matrix}), matrix},
+           {diag(matrix), matrix},
+           {diag(matrix, 1), matrix},
+           {repeat(matrix, {1, 1}), matrix},
+           {repeat(counting({4}), {2, 3}), matrix},
+           {repeat(matrix.t(), {1, 1, 1}), matrix},
+           {repeat_interleave(counting({4}).reshape({4, 1}), 2, 1), matrix},
+           {repeat_interleave(counting({1}), 3), matrix},
+           {tile(counting({2, 1}), {1, 3}), matrix}}) {
+    CHECK(copy.is_contiguous());
+    CHECK(copy.storage() != of.storage());
+    const Tensor before = copy.clone();
+    copy.reshape({-1})[0] = 99;
+    CHECK(sum(copy != before).item<std::int64_t>() == 1);
+  }
+  CHECK(list(image)[0] == 0);
+  CHECK(gradient_at([](T a) { return diag(a.reshape({2, 2})).mul_(3); }, {1, 2, 3, 4}) ==
+        List{3, 0, 0, 3});
+  CHECK(gradient_at([](T a) { return repeat(a, {2, 3}).mul_(2); }, {1, 2}) == List{12, 12});
+  CHECK(gradient_at([](T a) { return pixel_shuffle(a.reshape({1, 1, 2}), 1).mul_(a); }, {1, 2}) ==
+        List{2, 4});
   CHECK_THROWS_TEXT(ShapeError, "pixel_shuffle: expected channels that 4 divides",
                     pixel_shuffle(ones({3, 1, 1}), 2));
   CHECK_THROWS_TEXT(ShapeError, "pixel_unshuffle: expected a height and a width that 2 divides",
