@@ -63,14 +63,43 @@ Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t, const Scalar&
   return out;
 }
 
+namespace {
+bool is_number_on_cpu(const Tensor& t) {
+  return t.dim() == 0 && t.device().type() == DeviceType::cpu;
+}
+}  // namespace
+
+Device common_device(std::initializer_list<const Tensor*> tensors) {
+  for (const Tensor* t : tensors)
+    if (!is_number_on_cpu(*t)) return t->device();
+  return (*tensors.begin())->device();
+}
+
+void check_beside(const char* op, const Tensor& t, Device device) {
+  if (t.device() != device && (device.type() == DeviceType::cpu || !is_number_on_cpu(t)))
+    throw DeviceError(
+        str(op, ": expected tensors on one device, got ", device, " and ", t.device()));
+}
+
+Tensor beside(const char* op, const Tensor& t, Device device) {
+  check_beside(op, t, device);
+  return t.to(device);
+}
+
 Pair::Pair(const char* op, const Tensor& x, const Tensor& y, bool floating) {
   (void)detail::defined(x.impl());
   (void)detail::defined(y.impl());
-  check_device(op, x, y);
+  a = &x;
+  b = &y;
+  if (x.device() != y.device()) [[unlikely]] {
+    const Device device = common_device({&x, &y});
+    a = &(held_a = beside(op, x, device));
+    b = &(held_b = beside(op, y, device));
+  }
   DType dtype = promote(x.dtype(), y.dtype());
   if (floating && !is_floating(dtype)) dtype = DType::float32;
-  a = x.dtype() == dtype ? &x : &(held_a = x.to(dtype));
-  b = y.dtype() == dtype ? &y : &(held_b = y.to(dtype));
+  if (x.dtype() != dtype) a = &(held_a = a->to(dtype));
+  if (y.dtype() != dtype) b = &(held_b = b->to(dtype));
 }
 
 Tensor for_scalar(const Tensor& x, const Scalar& value) {
@@ -79,11 +108,11 @@ Tensor for_scalar(const Tensor& x, const Scalar& value) {
 }
 
 void check_together(const char* op, std::initializer_list<const Tensor*> tensors) {
-  const Tensor& first = **tensors.begin();
+  for (const Tensor* t : tensors) (void)detail::defined(t->impl());
+  const Device device = common_device(tensors);
   Shape shape;
   for (const Tensor* t : tensors) {
-    (void)detail::defined(t->impl());
-    check_device(op, first, *t);
+    check_beside(op, *t, device);
     shape = broadcast_shapes(op, shape, t->shape());
   }
 }

@@ -17,6 +17,7 @@ const Tensor& ops::change(const char* op, const Tensor& t,
         (y.dtype() != DType::bool_ && t.dtype() == DType::bool_))
       throw DTypeError(
           str(op, ": expected a result that ", t.dtype(), " can hold, got ", y.dtype()));
+    check_device(op, t, y);
     const Tensor z = y.to(t.dtype());
     recorded = z.requires_grad();
     if (recorded || !needs_grad({old})) return z;

@@ -28,6 +28,12 @@ Tensor compared(const char* op, BinaryOp kind, const Tensor& x, const Scalar& va
   return ops::with_scalar(op, kind, x.to(DType::float64), number);
 }
 
+Tensor logical(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b) {
+  const Tensor x = a.to(DType::bool_), y = b.to(DType::bool_);
+  const ops::Pair p(op, x, y);
+  return ops::binary(op, kind, *p.a, *p.b);
+}
+
 Tensor compare(const char* op, BinaryOp kind, const Tensor& a, const Tensor& b) {
   const ops::Pair p(op, a, b);
   return ops::binary(op, kind, *p.a, *p.b);
@@ -49,16 +55,13 @@ Tensor gt(const Tensor& a, const Scalar& b) { return compared("gt", BinaryOp::gt
 Tensor ge(const Tensor& a, const Scalar& b) { return compared("ge", BinaryOp::ge, a, b); }
 
 Tensor logical_and(const Tensor& a, const Tensor& b) {
-  ops::check_together("logical_and", {&a, &b});
-  return ops::binary("logical_and", BinaryOp::mul, a.to(DType::bool_), b.to(DType::bool_));
+  return logical("logical_and", BinaryOp::mul, a, b);
 }
 Tensor logical_or(const Tensor& a, const Tensor& b) {
-  ops::check_together("logical_or", {&a, &b});
-  return ops::binary("logical_or", BinaryOp::add, a.to(DType::bool_), b.to(DType::bool_));
+  return logical("logical_or", BinaryOp::add, a, b);
 }
 Tensor logical_xor(const Tensor& a, const Tensor& b) {
-  ops::check_together("logical_xor", {&a, &b});
-  return ops::binary("logical_xor", BinaryOp::ne, a.to(DType::bool_), b.to(DType::bool_));
+  return logical("logical_xor", BinaryOp::ne, a, b);
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {

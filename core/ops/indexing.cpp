@@ -109,7 +109,14 @@ int dims_of(const TensorIndex& index) {
 }
 
 Tensor checked_index(const char* op, const Tensor& x, const Tensor& index) {
-  check_device(op, x, index);
+  // as in PyTorch, an index may be on the CPU; a number there is read there
+  if (index.device() != x.device() && index.device().type() == DeviceType::cpu &&
+      x.device().type() != DeviceType::cpu) {
+    if (index.dim() > 0 || index.dtype() == DType::bool_)
+      return checked_index(op, x, index.to(x.device()));
+  } else {
+    check_device(op, x, index);
+  }
   if (index.dtype() != DType::int64 && index.dtype() != DType::int32 &&
       index.dtype() != DType::bool_)
     throw DTypeError(str(op, ": expected an int64, int32 or bool index, got ", index.dtype()));
@@ -193,8 +200,8 @@ Tensor indexed(const Tensor& x, Indices indices) {
 
 void put_indexed(const Tensor& x, Indices indices, const Tensor& value, bool add) {
   check_in_place("index_put_", x, value);
-  check_device("index_put_", x, value);
-  put("index_put_", sliced("index_put_", x, indices), value, add);
+  const Tensor there = beside("index_put_", value, x.device());
+  put("index_put_", sliced("index_put_", x, indices), there, add);
 }
 
 void put_indexed(const Tensor& x, Indices indices, const Scalar& value, bool add) {

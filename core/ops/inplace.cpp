@@ -169,13 +169,15 @@ const Tensor& Tensor::clamp_(const std::optional<Scalar>& min,
 const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const& {
   ops::check_in_place("masked_fill_", *this, {});
   ops::check_mask("masked_fill_", *this, mask);
+  ops::check_beside("masked_fill_", mask, device());
   ops::check_fits("masked_fill_", *this, mask);
   const Scalar number = ops::fill_value("masked_fill_", value, dtype());
   if (needs_grad({*this}))
     return ops::recorded_in_place(
         *this, [&](const Tensor& old) { return braid::masked_fill(old, mask, number); });
   if (numel() == 0) return *this;
-  const Tensor m = ops::overlaps(*this, mask) ? mask.clone() : mask,
+  const Tensor m = ops::overlaps(*this, mask) ? mask.clone()
+                                              : ops::beside("masked_fill_", mask, device()),
                filler = ops::filled({}, number, dtype(), device());
   WhereArgs args;
   args.dtype = dtype();

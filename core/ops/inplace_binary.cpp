@@ -51,19 +51,19 @@ Tensor operand(const char* op, const Tensor& t, const Tensor& other) {
   return o;
 }
 
-/// Checks `other` against t. Returns true if t op other is computed in a wider dtype than t's, and
-/// rounded once.
+/// Checks the shape of `other` against t's. Returns true if t op other is computed in a wider dtype
+/// than t's, and rounded once.
 bool is_wider(const char* op, const Tensor& t, const Tensor& other) {
-  check_device(op, t, other);
   check_fits(op, t, other);
   return is_floating(t.dtype()) && is_floating(other.dtype()) &&
          promote(t.dtype(), other.dtype()) != t.dtype();
 }
 
 /// Computes t = t ± by * other.
-const Tensor& add_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor& other,
+const Tensor& add_in_place(const char* op, BinaryOp kind, const Tensor& t, const Tensor& given,
                            const Scalar& by) {
-  check_in_place(op, t, other);
+  check_in_place(op, t, given);
+  const Tensor other = beside(op, given, t.device());
   if (is_wider(op, t, other))
     return change(op, t, [&](const Tensor& old) {
       return kind == BinaryOp::sub ? sub(old, other, by) : add(old, other, by);
@@ -94,8 +94,9 @@ const Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) const& {
   return ops::add_in_place("sub_", BinaryOp::sub, *this, other, alpha);
 }
 
-const Tensor& Tensor::mul_(const Tensor& other) const& {
-  ops::check_in_place("mul_", *this, other);
+const Tensor& Tensor::mul_(const Tensor& given) const& {
+  ops::check_in_place("mul_", *this, given);
+  const Tensor other = ops::beside("mul_", given, device());
   if (ops::is_wider("mul_", *this, other))
     return ops::change("mul_", *this, [&](const Tensor& old) { return braid::mul(old, other); });
   Tensor o = ops::operand("mul_", *this, other);
@@ -141,8 +142,9 @@ const Tensor& Tensor::mul_(const Scalar& value) const& {
   return *this;
 }
 
-const Tensor& Tensor::div_(const Tensor& other) const& {
-  ops::check_in_place("div_", *this, other);
+const Tensor& Tensor::div_(const Tensor& given) const& {
+  ops::check_in_place("div_", *this, given);
+  const Tensor other = ops::beside("div_", given, device());
   ops::check_floating("div_", *this);
   if (ops::is_wider("div_", *this, other))
     return ops::change("div_", *this, [&](const Tensor& old) { return braid::div(old, other); });

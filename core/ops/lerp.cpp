@@ -44,8 +44,12 @@ Tensor lerp(const Tensor& a, const Tensor& b, double weight) {
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
   ops::check_together("lerp", {&a, &b, &weight});
   for (const Tensor* t : {&a, &b, &weight}) ops::check_floating("lerp", *t);
-  return ops::rounded_once(promote(promote(a.dtype(), b.dtype()), weight.dtype()),
-                           [&](DType as) { return weighted(a.to(as), b.to(as), weight.to(as)); });
+  const Device device = ops::common_device({&a, &b, &weight});
+  const DType dtype = promote(promote(a.dtype(), b.dtype()), weight.dtype());
+  return ops::rounded_once(dtype, [&](DType as) {
+    const auto at = [&](const Tensor& t) { return ops::beside("lerp", t, device).to(as); };
+    return weighted(at(a), at(b), at(weight));
+  });
 }
 
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value) {

@@ -20,7 +20,8 @@ void scalar_into(const char* op, BinaryOp kind, const Tensor& out, const Tensor&
 [[nodiscard]] Tensor with_scalar(const char* op, BinaryOp kind, const Tensor& t,
                                  const Scalar& value, bool reversed = false);
 
-/// Checks two operands and converts them to one dtype. Holds copies only if a conversion is needed.
+/// Checks two operands and converts them to one device and dtype. Holds copies only if a conversion
+/// is needed.
 struct Pair {
   Pair(const char* op, const Tensor& x, const Tensor& y, bool floating = false);
   const Tensor *a, *b;
@@ -33,7 +34,8 @@ struct Pair {
 
 /// Returns x. Throws DTypeError for bool, for which negation, absolute value etc. have no meaning.
 const Tensor& numbers(const char* op, const Tensor& x);
-/// Throws DeviceError unless the tensors are on one device, ShapeError unless they broadcast.
+/// Throws DeviceError unless beside() puts the tensors on one device, ShapeError unless they
+/// broadcast.
 void check_together(const char* op, std::initializer_list<const Tensor*> tensors);
 /// Returns a gradient of zeros.
 [[nodiscard]] inline Tensor zeros_as(const Tensor& dy) {

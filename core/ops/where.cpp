@@ -54,8 +54,12 @@ void clamp_integers(const char* op, const Tensor& out, const Tensor& x, Bounds b
 }  // namespace ops
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  if (condition.device() != a.device() || a.device() != b.device()) [[unlikely]] {
+    const Device device = ops::common_device({&condition, &a, &b});
+    return where(ops::beside("where", condition, device), ops::beside("where", a, device),
+                 ops::beside("where", b, device));
+  }
   const ops::Pair p("where", a, b);
-  ops::check_device("where", condition, a);
   if (condition.dtype() != DType::bool_)
     throw DTypeError(str("where: expected a bool condition, got ", condition.dtype()));
   const Shape shape = broadcast_shapes("where", condition.shape(),
@@ -103,7 +107,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
 }
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) {
   ops::check_mask("masked_fill", x, mask);
-  ops::check_device("masked_fill", x, value);
+  ops::check_beside("masked_fill", value, x.device());
   if (value.dim() != 0)
     throw ShapeError(str("masked_fill: expected a value of rank 0, got ", value.shape()));
   if (is_floating(value.dtype()) && !is_floating(x.dtype()))
@@ -133,8 +137,9 @@ Tensor clamp(const Tensor& a, const Tensor& min, const Tensor& max) {
   const Tensor &low = min.defined() ? min : max, &high = max.defined() ? max : min;
   ops::check_together("clamp", {&a, &low, &high});
   const DType dtype = promote(a.dtype(), promote(low.dtype(), high.dtype()));
-  const Tensor x = a.to(dtype), lo = min.defined() ? min.to(dtype) : none,
-               hi = max.defined() ? max.to(dtype) : none;
+  const Device device = ops::common_device({&a, &low, &high});
+  const auto at = [&](const Tensor& t) { return ops::beside("clamp", t, device).to(dtype); };
+  const Tensor x = at(a), lo = min.defined() ? at(min) : none, hi = max.defined() ? at(max) : none;
   if (!hi.defined()) return maximum(x, lo);
   if (!lo.defined()) return minimum(x, hi);
   const Tensor y = [&] {

@@ -1,6 +1,8 @@
 // Tests of functions of two tensors beyond the table of test_ops.cpp: every pair of special values,
 // mixed dtypes, wide integers, broadcasting.
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 #include "reference/binary.hpp"
 #include "reference/elementwise.hpp"
@@ -239,6 +241,64 @@ TEST_CASE("functions: integers divide and are left with remainders as Python's d
     CHECK_THROWS_AS(awaited(f(a, zeros({6}, {.dtype = DType::int64}))), ArgumentError);
     CHECK(std::isnan(f(tensor({0.0}), tensor({0.0})).item<double>()));
   }
+}
+
+TEST_CASE("binary: a CPU tensor without dims beside tensors of a GPU", "[binary][devices]") {
+  // on the CPU the same without another device
+  const Device cpu = on_cpu() ? here() : Device();
+  const auto number = [&](double v) { return tensor(v, {.device = cpu, .dtype = DType::float64}); };
+  const Tensor x = tensor({1.0, 2, 3}, {.dtype = DType::float64}), two = number(2),
+               yes = tensor(true, {.device = cpu}), mask = x > 1;
+  const auto is = [](T y, const List& expected) {
+    CHECK(y.device() == here());
+    CHECK(list(y) == expected);
+  };
+  is(x * two, {2, 4, 6});
+  is(two - x, {1, 0, -1});
+  is(x.sum() + number(1), {7});
+  is(number(1) / x.sum().mul_(0.5), {1.0 / 3});
+  is(pow(x, two), {1, 4, 9});
+  is(remainder(x, two), {1, 0, 1});
+  is((x > two).to(DType::float64), {0, 0, 1});
+  is(logical_and(mask, yes).to(DType::float64), {0, 1, 1});
+  is((mask & yes).to(DType::float64), {0, 1, 1});
+  is(where(mask, x, two), {2, 2, 3});
+  is(where(mask, number(1), two), {2, 1, 1});
+  is(where(yes, x, two), {1, 2, 3});
+  is(masked_fill(x, mask, two), {1, 2, 2});
+  is(lerp(x, two, number(0.5)), {1.5, 2, 2.5});
+  is(lerp(x, two, 0.5), {1.5, 2, 2.5});
+  is(addcmul(x, two, x), {3, 6, 9});
+  is(clamp(x, two, Tensor()), {2, 2, 3});
+  is(clamp(x, number(1.5), number(2.5)), {1.5, 2, 2.5});
+  is(maximum(two, x), {2, 2, 3});
+  is(hypot(number(0), x), {1, 2, 3});
+  is(xlogy(number(0), x), {0, 0, 0});
+  is(x * tensor(2, {.device = cpu}), {2, 4, 6});
+  is(x.clone().mul_(two), {2, 4, 6});
+  is(x.clone().add_(two), {3, 4, 5});
+  is(x.clone().sub_(two, 2), {-3, -2, -1});
+  is(x.clone().div_(two), {0.5, 1, 1.5});
+  is(x.clone().pow_(two), {1, 4, 9});
+  is(x.clone().masked_fill_(mask, two), {1, 2, 2});
+  is(x.clone().masked_fill_(yes, 5), {5, 5, 5});
+  // the gradient goes back to the CPU
+  const Tensor w = number(3).requires_grad_(), v = x.clone().requires_grad_();
+  (v * w + lerp(v, w, 0.5) + where(mask, v, w)).sum().backward();
+  CHECK(w.grad().device() == cpu);
+  CHECK(list(w.grad()) == List{6 + 1.5 + 1});
+  CHECK(list(v.grad()) == List{3.5, 4.5, 4.5});
+  const Tensor z = v * 1;
+  z.mul_(w);
+  z.sum().backward();
+  CHECK(list(w.grad()) == List{6 + 1.5 + 1 + 6});
+  if (on_cpu()) return;
+  for (const auto& refused : std::vector<std::function<Tensor()>>{
+           [&] { return x + x.to(cpu); }, [&] { return x.sum() + x.to(cpu); },
+           [&] { return two.clone().add_(x.sum()); }, [&] { return two.clone().pow_(x.sum()); },
+           [&] { return two.clone().masked_fill_(mask[0], 1); },
+           [&] { return where(mask.to(cpu), x, x); }, [&] { return lerp(x, x, x.to(cpu)); }})
+    CHECK_THROWS_TEXT(DeviceError, "expected tensors on one device, got ", refused());
 }
 
 TEST_CASE("binary: a product or a quotient with a constant saves the constant alone",

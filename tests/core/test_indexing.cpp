@@ -351,6 +351,27 @@ TEST_CASE("indexing: index_put_ of a tensor's own elements reads them first", "[
                {x, {0, 0, 1, 2, 3}}});
 }
 
+TEST_CASE("indexing: an index may be on the CPU", "[indexing]") {
+  const Device cpu = on_cpu() ? here() : Device();
+  const Tensor x = tensor({{1.0, 2, 3}, {4, 5, 6}}, {.dtype = DType::float64}),
+               rows = tensor({1, 0, -1}, {.device = cpu}), row = tensor(1, {.device = cpu}),
+               mask = (x > 4).to(cpu);
+  CHECK(list(x.index({rows})) == List{4, 5, 6, 1, 2, 3, 4, 5, 6});
+  CHECK(list(x[rows]) == List{4, 5, 6, 1, 2, 3, 4, 5, 6});
+  CHECK(list(x[row]) == List{4, 5, 6});
+  CHECK(list(x.index({rows.to(DType::int32), tensor({0, 1, 2})})) == List{4, 2, 6});
+  CHECK(list(x.index({mask})) == List{5, 6});
+  CHECK(x.index({mask}).device() == here());
+  const Tensor y = x.clone();
+  y.index_put_({mask}, 0);
+  y.index_put_({row, tensor({0}, {.device = cpu})},
+               tensor(7.0, {.device = cpu, .dtype = y.dtype()}));
+  CHECK(list(y) == List{1, 2, 3, 7, 0, 0});
+  if (!on_cpu())
+    CHECK_THROWS_TEXT(DeviceError, "expected tensors on one device",
+                      y.index_put_({mask}, x.to(cpu)[0].slice(0, 0, 2)));
+}
+
 TEST_CASE("indexing: at and x(i, j)", "[indexing]") {
   const Tensor x = arange(24, {.dtype = DType::float64}).reshape({2, 3, 4});
   CHECK(x.at({1, 2, 3}).item<int>() == 23);
