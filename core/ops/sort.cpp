@@ -71,8 +71,17 @@ Tensor argsort(const Tensor& x, std::int64_t dim, bool descending) {
   return first_of("argsort", x.detach(), size_of_dim(x, d), d, descending).indices;
 }
 
-Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool right) {
+Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool out_int32, bool right,
+                    std::optional<std::string_view> side) {
   const DType dtype = sorted_sequence.dtype();
+  if (side && *side != "left" && *side != "right")
+    throw ArgumentError(
+        str("searchsorted: expected the side \"left\" or \"right\", got \"", *side, '"'));
+  if (side == "left" && right)
+    throw ArgumentError("searchsorted: expected one side, got \"left\" and right = true");
+  if (out_int32 && sorted_sequence.dim() > 0 && sorted_sequence.size(-1) > INT32_MAX)
+    throw ArgumentError(str("searchsorted: expected a sequence of at most ", INT32_MAX,
+                            " elements for an int32 result, got ", sorted_sequence.size(-1)));
   if (sorted_sequence.device() != values.device())
     throw DeviceError(str("searchsorted: expected tensors on one device, got ",
                           sorted_sequence.device(), " and ", values.device()));
@@ -97,8 +106,8 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool ri
     launch("searchsorted", y.device(), &KernelTable::searchsorted,
            SearchsortedArgs{dtype, sequence.id()->data(), wanted.id()->data(),
                             static_cast<std::int64_t*>(y.id()->data()), all / m, m, n,
-                            rank == 1 ? 0 : n, right});
-  return y;
+                            rank == 1 ? 0 : n, right || side == "right"});
+  return out_int32 ? y.to(DType::int32) : y;
 }
 
 ValuesIndices topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest,

@@ -153,11 +153,12 @@ Tensor linalg_norm(const Tensor& x, const std::optional<Scalar>& order, const In
                             ", since Braid has no norms of matrices, got ", rank, " dims"));
   return norm(x, order ? order->to_double() : 2, dims, keepdim);
 }
-Tensor searchsorted(const Tensor& sorted_sequence, const Scalar& value, bool right) {
+Tensor searchsorted(const Tensor& sorted_sequence, const Scalar& value, bool out_int32, bool right,
+                    std::optional<std::string_view> side) {
   return searchsorted(
       sorted_sequence,
       full({}, value, {.device = sorted_sequence.device(), .dtype = sorted_sequence.dtype()}),
-      right);
+      out_int32, right, side);
 }
 Tensor diff(const Tensor& x, std::int64_t n, std::int64_t dim) {
   if (n < 0) throw ArgumentError(str("diff: expected n >= 0, got ", n));

@@ -80,8 +80,9 @@ void add_searches(Cases& list) {
           list, "searchsorted", str(s.variant, right ? ", right" : ""),
           str("torch.searchsorted(torch.sort(x0)[0], x1, right=", right ? "True" : "False", ")"),
           {{s.sequence}, {s.values}}, kNumbers);
-      c.call = function_of(
-          [right](T sequence, T v) { return searchsorted(sort(sequence).values, v, right); });
+      c.call = function_of([right](T sequence, T v) {
+        return searchsorted(sort(sequence).values, v, false, right);
+      });
       c.expected = expecting([right](A sequence, A v) {
         const Array in_order = reference::sorted(sequence, -1, false, false);
         const I n = in_order.shape.back(), m = v.shape.empty() ? 1 : v.shape.back();
@@ -98,13 +99,20 @@ void add_searches(Cases& list) {
     }
   const auto sequence = [](T t) { (void)searchsorted(t, on_device::zeros({2, 3})); };
   const auto values = [](T t) { (void)searchsorted(on_device::zeros({2, 4}), t); };
+  const auto side = [](const char* name, bool right) {
+    return [=] { (void)searchsorted(zeros_of({2}), zeros_of({3}), false, right, name); };
+  };
   BadInputs(list, "searchsorted")
       .tensor("sorted_sequence", sequence, {4})
       .types(sequence, {4}, {DType::bool_}, "numbers, got bool")
       .shapes(sequence, {{}, {3, 4}, {1, 2, 4}}, "a sequence of rank 1, or .*got ")
       .tensor("values", values, {2, 3})
       .types(values, {2, 3}, {DType::int32}, "values of dtype float32, got ")
-      .shapes(values, {{}, {3, 3}}, "a sequence of rank 1, or one with .*");
+      .shapes(values, {{}, {3, 3}}, "a sequence of rank 1, or one with .*")
+      .of("side")
+      .refused(kArgument, "expected the side .*, got \"up\"", side("up", false))
+      .refused(kArgument, "expected the side .*, got \"\"", side("", true))
+      .refused(kArgument, "expected one side, got \"left\"", side("left", true));
 }
 
 void add_chosen(Cases& list) {
@@ -149,7 +157,7 @@ void add_sort_cases(Cases& list) {
   add_chosen(list);
   parameters(list,
              "argsort(x dim descending) max(x dim keepdim) min(x dim keepdim) "
-             "searchsorted(sorted_sequence values right) sort(x dim descending) "
+             "searchsorted(sorted_sequence values out_int32 right side) sort(x dim descending) "
              "topk(x k dim largest sorted)");
 }
 

@@ -130,7 +130,10 @@ TEST_CASE("LibTorch's spelling of functions", "[arrange]") {
   check_lists({{heaviside(x, v), {0, 6, 1, 0}},
                {real(m), {1, 2, 3, 4}},
                {searchsorted(of({1, 3, 5}), 3), {1}},
-               {searchsorted(of({1, 3, 5}), 3, true), {2}},
+               {searchsorted(of({1, 3, 5}), 3, true), {1}},
+               {searchsorted(of({1, 3, 5}), 3, false, true), {2}},
+               {searchsorted(of({1, 3, 5}), of({5, 0, 1}), true, false, "right"), {3, 0, 1}},
+               {searchsorted(of({1, 3, 5}), of({5, 0, 1}), false, false, "left"), {2, 0, 0}},
                {where(of({0, 1, 0, 2}))[0], {1, 3}},
                {frobenius_norm(of({3, 4}), {0}), {5}},
                {linalg_norm(of({3, 4}), 1), {7}},
@@ -144,6 +147,12 @@ TEST_CASE("LibTorch's spelling of functions", "[arrange]") {
                {std::get<0>(std_mean(of({1, 3}), false)), {1}},
                {chain_matmul({m, m, of({1, 1}).reshape({2, 1})}), {17, 37}},
                {chain_matmul({m}), {1, 2, 3, 4}}});
+  CHECK(searchsorted(of({1, 3}), 3, true).dtype() == DType::int32);
+  CHECK(searchsorted(of({1, 3}), of({3}), false, true).dtype() == DType::int64);
+  CHECK_THROWS_TEXT(ArgumentError, "searchsorted: expected the side *, got \"up\"",
+                    searchsorted(of({1, 3}), 3, false, false, "up"));
+  CHECK_THROWS_TEXT(ArgumentError, "searchsorted: expected one side",
+                    searchsorted(of({1, 3}), 3, false, true, "left"));
   CHECK(gradient_at([](T a) { return logaddexp2(a, a); }, {1, 2}) == List{1, 1});
   CHECK(gradient_at([](T a) { return logaddexp2(a, a.detach() + 2000); }, {1}) == List{0});
   // the gradient does not need the result, which may be changed in place

@@ -64,13 +64,13 @@ template <detail::OptionsInLibTorchsForm O>
   return triu_indices(rows, columns, offset, detail::options_of(options));
 }
 
-/// [.., c r², h, w] → [.., c, h r, w r]: channels become pixels; and back.
+/// [.., c r², h, w] → [.., c, h r, w r]: channels become pixels; and back. Both copy.
 ///
 /// Throws    ShapeError unless the sizes are multiples; ArgumentError for r < 1
 /// Source    Shi et al. 2016, arXiv:1609.05158
 [[nodiscard]] Tensor pixel_shuffle(const Tensor& x, std::int64_t upscale_factor);
 [[nodiscard]] Tensor pixel_unshuffle(const Tensor& x, std::int64_t downscale_factor);
-/// [n, g c, ..]: the channels of the groups in turn.
+/// [n, g c, ..]: a copy with the channels of the groups in turn.
 ///
 /// Throws    ShapeError unless groups divides the channels; ArgumentError for groups < 1
 /// Source    Zhang et al. 2018, arXiv:1707.01083

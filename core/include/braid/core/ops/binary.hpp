@@ -3,8 +3,9 @@
 
 // Elementwise functions of two tensors, or of a tensor and a number. Shapes broadcast (sizes equal,
 // or 1, or missing on the left). Two dtypes are promoted (braid::promote). Tensors on two devices
-// throw DeviceError. Gradients are summed over broadcast dims. Ops that need floating point convert
-// integers to float32.
+// throw DeviceError; but a CPU tensor without dims may be beside tensors of a GPU, and is copied
+// there. Gradients are summed over broadcast dims. Ops that need floating point convert integers to
+// float32.
 // A number (Scalar) with an integer tensor: an integer is exact and wraps around in the tensor's
 // dtype (uint8 1 + 300 = 45, as in PyTorch); a floating-point number, even 300.0, gives float32.
 namespace braid {

@@ -122,7 +122,8 @@ template <std::same_as<bool> Unbiased>
                                  const IntList& dims = {}, bool keepdim = false);
 /// The place of one number in a sorted sequence.
 [[nodiscard]] Tensor searchsorted(const Tensor& sorted_sequence, const Scalar& value,
-                                  bool right = false);
+                                  bool out_int32 = false, bool right = false,
+                                  std::optional<std::string_view> side = {});
 /// The differences of neighbours along dim, n times in a row; with n = 0 a copy.
 ///
 /// Throws    ArgumentError for n < 0; ShapeError for a scalar

@@ -19,7 +19,7 @@ namespace braid {
 /// Throws    ShapeError for equal dims and for fewer than two dims
 [[nodiscard]] Tensor diagonal(const Tensor& x, std::int64_t offset = 0, std::int64_t a = 0,
                               std::int64_t b = 1);
-/// For a vector, the matrix with it on a diagonal; for a matrix, its diagonal.
+/// For a vector, the matrix with it on a diagonal; for a matrix, a copy of its diagonal.
 ///
 /// Throws    ShapeError for another rank
 [[nodiscard]] Tensor diag(const Tensor& x, std::int64_t offset = 0);

@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -37,18 +39,24 @@ struct ValuesIndices : std::tuple<Tensor, Tensor> {
 [[nodiscard]] Tensor argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
 
 /// Where each value belongs in a sorted sequence: the number of its elements that are less than the
-/// value, or with `right` less than or equal to it. The sequence must be ascending, which is not
+/// value, or with `right` less than or equal to it. A side, "left" or "right", says the same as
+/// `right`. The sequence must be ascending, which is not
 /// checked. The comparisons are those of PyTorch's binary search, so a NaN in the sequence is not
 /// >= any value, and a NaN value belongs at the end.
 ///
 /// Shapes    a sequence [n] and any values; or a sequence [..., n] with the leading sizes of the
 ///           values [..., m], of which each row is searched in its own row; the result has the
 ///           values' shape
-/// Types     all but bool, the same for both; the result is int64
+/// Types     all but bool, the same for both; the result is int64, or int32 with out_int32
 /// Gradient  none
-/// Throws    ShapeError, DTypeError, DeviceError
+/// Throws    ShapeError, DTypeError, DeviceError; ArgumentError for another side, for "left" with
+///           `right`, and for a sequence that is too long for int32
+///
+///     searchsorted(tensor({1, 3, 5}), tensor({3}));               // 1
+///     searchsorted(tensor({1, 3, 5}), tensor({3}), false, true);  // 2
 [[nodiscard]] Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values,
-                                  bool right = false);
+                                  bool out_int32 = false, bool right = false,
+                                  std::optional<std::string_view> side = {});
 
 /// The k largest (or smallest) elements along dim, sorted, the best first. Of equal elements the
 /// first are chosen (PyTorch leaves this open). `sorted` has no effect: the result is always
