@@ -134,7 +134,7 @@ void copy_values(const Tensor& dst, const Tensor& src);
 
 /// Returns y, a view of memory that its op has made, as the op's result: no view, with its graph.
 [[nodiscard]] Tensor own_result(Tensor y) noexcept;
-/// Returns y, which consists of views of x or of copies, as contiguous memory of its own. Recorded.
+/// Returns y, which consists of views of x or of copies, as contiguous separate memory. Recorded.
 [[nodiscard]] Tensor own_copy(const Tensor& y, const Tensor& x);
 
 /// dx = y <= 0 ? 0 : dy, so that the gradient is dy where y is NaN. Recorded.

@@ -86,7 +86,7 @@ TEST_CASE("arrange: pixels and channels", "[arrange]") {
   CHECK(pixel_shuffle(x[0], r).shape() == Shape{c, h * r, w * r});
   CHECK(pixel_shuffle(zeros({0, 4, 1, 1}), 2).shape() == Shape{0, 1, 2, 2});
   check_lists({{channel_shuffle(counting({1, 6, 1}), 2), {0, 3, 1, 4, 2, 5}}});
-  // always memory of its own, as PyTorch's
+  // always separate memory, as PyTorch's
   const Tensor image = counting({1, 2, 3}), matrix = counting({2, 2});
   for (const auto& [copy, of] : std::vector<std::pair<Tensor, Tensor>>{
            {pixel_shuffle(image, 1), image},

@@ -176,7 +176,7 @@ TEST_CASE("tree: a base's fields come first; local classes, and names that diffe
   CHECK(paths(g) == Names{"t"});
 }
 
-TEST_CASE("tree: an object of a derived class is not walked through its base", "[tree][errors]") {
+TEST_CASE("tree: an object of a derived class is not visited through its base", "[tree][errors]") {
   struct Shape2 {
     Tensor w = ones({2});
     virtual ~Shape2() = default;
