@@ -29,8 +29,9 @@ struct FunctionArguments {
     else add_other();
   }
   template <class T> void add(const std::optional<T>& argument) {
-    if constexpr (std::derived_from<T, Tensor>) add_tensor(argument ? *argument : Tensor());
-    else add_other();
+    if constexpr (!std::derived_from<T, Tensor>) add_other();
+    else if (argument) add_tensor(*argument);
+    else add_tensor(Tensor());
   }
   void add_tensor(const Tensor& t);
   void add_other();
