@@ -70,7 +70,7 @@ class Worker {
   [[nodiscard]] std::uint32_t process() const noexcept {
     return process_.load(std::memory_order_acquire);
   }
-  /// Returns false if the worker is busy. Otherwise the caller starts a job, or frees the worker.
+  /// Returns false if the worker is busy. Otherwise the caller posts a job, or frees the worker.
   bool claim() noexcept {
     // Waits a moment for a job that is about to end, because that costs less than another thread.
     for (int i = 0; claimed_.exchange(true, std::memory_order_acquire); ++i) {
@@ -81,7 +81,7 @@ class Worker {
   }
   void free() noexcept { claimed_.store(false, std::memory_order_release); }
   /// Returns the number of the job for join().
-  std::uint32_t start(const Job& job) noexcept {
+  std::uint32_t post(const Job& job) noexcept {
     job_ = job;
     const std::uint32_t number = posted_.fetch_add(1, std::memory_order_release) + 1;
     posted_.notify_one();
@@ -206,7 +206,7 @@ void run_on_devices(std::span<const Device> devices, void (*job)(void*, std::siz
     throw;
   }
   for (std::size_t i = 1; i < devices.size(); ++i)
-    if (jobs[i].worker) jobs[i].number = jobs[i].worker->start({job, context, i, mine});
+    if (jobs[i].worker) jobs[i].number = jobs[i].worker->post({job, context, i, mine});
   extra.run();
   job(context, 0);
   thread_state() = mine;

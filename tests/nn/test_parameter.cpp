@@ -69,11 +69,12 @@ struct Affine : autograd::Function<Affine> {
 
 TEST_CASE("parameter: an argument of a Function is a tensor", "[nn][parameter][autograd]") {
   const Tensor x = full({2}, 3.0);
-  const nn::Parameter w(full({2}, 5.0)), b(full({2}, 7.0));
-  Affine::apply(x, w, std::optional<nn::Parameter>(b)).sum().backward();
+  const nn::Parameter w(full({2}, 5.0));
+  const std::optional<nn::Parameter> b(std::in_place, full({2}, 7.0));
+  Affine::apply(x, w, b).sum().backward();
   Affine::apply(x, w, std::optional<nn::Parameter>()).sum().backward();
   CHECK(w.grad().to_vector<double>() == std::vector<double>{6, 6});
-  CHECK(b.grad().to_vector<double>() == std::vector<double>{1, 1});
+  CHECK(b->grad().to_vector<double>() == std::vector<double>{1, 1});
 }
 
 TEST_CASE("parameter: is a leaf that requires a gradient", "[nn][parameter]") {
