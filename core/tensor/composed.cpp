@@ -24,8 +24,7 @@ namespace {
 
 /// The number as a tensor of the result's dtype, so that it does not wrap around in that of t.
 Tensor number_for(const Tensor& t, const Scalar& number) {
-  const DType dtype = is_floating(t.dtype()) ? t.dtype() : DType::float32;
-  return full({}, number, {.device = t.device()}).to(dtype);
+  return ops::filled({}, number, is_floating(t.dtype()) ? t.dtype() : DType::float32, t.device());
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ TEST_CASE("composed: functions of two tensors", "[composed]") {
   // the number does not wrap around in the tensor's dtype
   check_near(xlogy(bytes(2), 300), {11.4075649493});
   check_near(xlogy(300, bytes(2)), {207.9441541680});
+  const Tensor two = full({}, 2.0, {.device = here(), .dtype = DType::float64});
+  CHECK(xlogy(two, 0.1).item<double>() == Approx(2 * std::log(0.1)).epsilon(1e-14));  // not 0.1f
   CHECK(std::isnan(list(hypot(tensor({kNan}), tensor({1.0})))[0]));
   CHECK(ldexp(tensor({1.0}).to(kFloat16), tensor({2})).dtype() == kFloat16);
   CHECK(ldexp(tensor({1.0}).to(kBFloat16), tensor({2})).dtype() == kBFloat16);
